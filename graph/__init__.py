@@ -1,0 +1,1 @@
+"""The knowledge: pages, chunks and entities, their links and their vectors."""

@@ -1,0 +1,404 @@
+"""The words of the product as types: Page → Chunk → Hit → Evidence, and the entity graph beside them.
+
+All are frozen, slotted and keyword-only; nothing here knows a backend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+CHUNK_NAMESPACE = uuid.UUID("6d2f4a0e-6e0c-5f0b-9a55-747269766574")
+"""Any fixed value will do; it must never change, or every stored chunk gets a new id."""
+
+
+class PageType(StrEnum):
+    """What a page is, found from its namespace, markup and shape."""
+
+    ARTICLE = "article"
+    LIST = "list"
+    STUB = "stub"
+    DISAMBIGUATION = "disambiguation"
+    CATEGORY = "category"
+    REDIRECT = "redirect"
+    TEMPLATE = "template"
+    TALK = "talk"
+    USER = "user"
+    FILE = "file"
+    OTHER = "other"
+
+
+EMBEDDED_TYPES = frozenset({PageType.ARTICLE, PageType.LIST, PageType.STUB})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A wiki link: the title it points to, as a title (not a URL), and the words shown for it."""
+
+    target: str
+    shown: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading of a page. `start` is the character offset of its heading line in `Page.text`."""
+
+    start: int
+    level: int
+    title: str
+    anchor: str
+    """What follows `#` in a URL that opens this section."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page of a wiki, cleaned. `text` keeps headings as `## …` lines, lists, tables as rows, and code."""
+
+    source: str
+    key: str
+    """Unique within its source and stable over edits: a title, or a path relative to the folder."""
+    title: str
+    text: str = ""
+    url: str = ""
+    page_type: PageType = PageType.ARTICLE
+    language: str = ""
+    """ISO 639-1, or "" where unknown."""
+    revision: str = ""
+    modified: str = ""
+    """RFC 3339, or ""."""
+    aliases: tuple[str, ...] = ()
+    redirect_to: str = ""
+    """For a redirect: the title it leads to; its own title is the alias."""
+    links: tuple[Link, ...] = ()
+    categories: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self.source}:{self.key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedPage:
+    """A page that is left out on purpose (`published: false`, empty, …)."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedPage:
+    """A page that could not be read. It is not a deleted page: what is stored of it stays."""
+
+    key: str
+    reason: str
+
+
+SourceItem = Page | SkippedPage | FailedPage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A passage of a page: `Page.text[start:end]`, with the headings it stands under."""
+
+    id: str
+    page_id: str
+    ordinal: int
+    start: int
+    end: int
+    text: str
+    heading_path: tuple[str, ...] = ()
+    anchor: str = ""
+    source_hash: str = ""
+    """SHA-1 (hex) of the exact text that was embedded."""
+
+
+def embedded_text(title: str, heading_path: tuple[str, ...], text: str) -> str:
+    """What is embedded for a chunk: title › heading path › text (mission.md §1.6)."""
+    return " › ".join((title, *heading_path, text))
+
+
+def source_hash(embedded: str) -> str:
+    return hashlib.sha1(embedded.encode(), usedforsecurity=False).hexdigest()
+
+
+def chunk_id(page_id: str, hashed: str, occurrence: int) -> str:
+    """A UUID that stays the same while the embedded text does, wherever in its page the chunk moves.
+
+    `occurrence` counts equal texts within one page from 0. So an edit elsewhere in the page changes
+    neither id nor vector, and both versions of an edited chunk can be stored side by side until the
+    manifest says which one readers see.
+    """
+    return str(uuid.uuid5(CHUNK_NAMESPACE, f"{page_id}\x1f{hashed}\x1f{occurrence}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What is stored of one page: the truth about which chunks readers may see."""
+
+    page_id: str
+    source: str
+    key: str
+    title: str
+    url: str = ""
+    page_type: PageType = PageType.ARTICLE
+    language: str = ""
+    revision: str = ""
+    modified: str = ""
+    page_hash: str = ""
+    """SHA-1 over everything the source said of the page: equal means nothing to do."""
+    redirect_to: str = ""
+    aliases: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    categories: tuple[str, ...] = ()
+    chunk_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunk:
+    """A chunk as readers get it: live, with what its page says of itself."""
+
+    chunk: Chunk
+    title: str
+    url: str
+    page_type: PageType
+    source: str
+    language: str = ""
+    modified: str = ""
+    categories: tuple[str, ...] = ()
+
+
+# --- the entity graph ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A thing that pages speak of. Its id is its full normalised name: "mercury planet", "mercury element"."""
+
+    id: str
+    name: str
+    keys: tuple[str, ...]
+    """Normalised names under which it can be met; homonyms share one ("mercury")."""
+    titled: bool
+    """Whether a page's title or alias stands for it, or only a name found in text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """How often a chunk names an entity."""
+
+    entity_id: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPage:
+    """What the graph keeps of one page, replaced as a whole."""
+
+    page_id: str
+    title_entity: Entity | None
+    """The entity the page is about; None for pages that do not stand for a thing (talk, user, …)."""
+    chunk_ids: tuple[str, ...]
+    link_entities: tuple[str, ...] = ()
+    """Ids of the entities the page links to, sorted, without repeats."""
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourhoodBounds:
+    """How far a question may spread."""
+
+    max_nodes: int = 50_000
+    max_edges: int = 500_000
+    milliseconds: float = 2_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhood:
+    """The part of the graph around some entities, as arrays; node numbers index `entity_ids` and `chunk_ids`.
+
+    `mention_chunk`, `mention_entity`, `mention_count` (m,): chunk MENTIONS entity.
+    `title_chunk`, `title_entity` (t,): the chunk's page is the one about the entity.
+    `link_chunk`, `link_entity` (l,): the chunk's page links to the entity.
+    `chunk_frequency` (entities,): in how many chunks of the whole wiki the entity is named.
+    `chunk_total`: chunks in the whole wiki.
+    Both id lists are sorted, so that the same graph gives the same arrays on every backend.
+    """
+
+    entity_ids: tuple[str, ...]
+    entity_names: tuple[str, ...]
+    chunk_ids: tuple[str, ...]
+    mention_chunk: NDArray[np.int32]
+    mention_entity: NDArray[np.int32]
+    mention_count: NDArray[np.float32]
+    title_chunk: NDArray[np.int32]
+    title_entity: NDArray[np.int32]
+    link_chunk: NDArray[np.int32]
+    link_entity: NDArray[np.int32]
+    chunk_frequency: NDArray[np.int32]
+    chunk_total: int
+    version: str = ""
+    """Changes whenever the graph does; equal versions of a whole graph may share prepared matrices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphCounts:
+    """Sizes, for `trivet status` and the report."""
+
+    pages: int
+    chunks: int
+    entities: int
+    mentions: int
+    links: int
+    categories: int
+
+
+# --- searching ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilter:
+    """Which pages may answer; empty means all. Every leg honours it."""
+
+    sources: tuple[str, ...] = ()
+    page_types: tuple[PageType, ...] = ()
+    languages: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorPoint:
+    """A chunk as the vector store takes it. `text` is embedded as BM25 by the store itself."""
+
+    chunk_id: str
+    dense: NDArray[np.float32]
+    text: str
+    payload: Mapping[str, str | int | list[str]]
+    """source, page_id, page_type, language, categories: what `SearchFilter` may ask for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """A key (chunk id or URL) with the score its ranking gave it; higher is better."""
+
+    key: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorRankings:
+    """One vector search: the engine's own RRF of both, and each list on its own (best first)."""
+
+    fused: tuple[Scored, ...]
+    dense: tuple[Scored, ...]
+    sparse: tuple[Scored, ...]
+
+
+class Leg(StrEnum):
+    """The three the product stands on."""
+
+    VECTOR = "vector"
+    GRAPH = "graph"
+    WEB = "web"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegRank:
+    """Where one ranking ("vector", "dense", "sparse", "graph", "web", "wiki") put a hit; ranks count from 1."""
+
+    ranking: str
+    rank: int
+    score: float
+    contribution: float = 0.0
+    """What this rank added to the fused score: weight / (k + rank)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Why a hit is there."""
+
+    ranks: tuple[LegRank, ...] = ()
+    entities: tuple[str, ...] = ()
+    """Names of the question's entities the graph leg started from, where they led here."""
+    path: tuple[str, ...] = ()
+    """Question entity → … → this page."""
+    boost: float = 1.0
+    rerank_score: float | None = None
+    """The cross-encoder's logit, or None where it was not scored."""
+    duplicates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A candidate on its way through fusion. Fusion works on `key` alone."""
+
+    key: str
+    score: float
+    provenance: Provenance = field(default_factory=Provenance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What an answer may rest on: a passage, where it is from, and why it was found. `number` counts from 1."""
+
+    number: int
+    key: str
+    title: str
+    url: str
+    text: str
+    """The passage itself."""
+    context: str = ""
+    """The passage with its neighbours; what the prompt shows. Empty means: the same as `text`."""
+    heading_path: tuple[str, ...] = ()
+    source: str = ""
+    origin: str = "wiki"
+    """"wiki" or "web"."""
+    page_id: str = ""
+    score: float = 0.0
+    modified: str = ""
+    provenance: Provenance = field(default_factory=Provenance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebResult:
+    """One line of a web search."""
+
+    url: str
+    title: str
+    snippet: str
+    engine: str = ""
+    published: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebResults:
+    """A web search: results, and which engines did not answer and why."""
+
+    results: tuple[WebResult, ...]
+    unresponsive: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """`role` is "system", "user" or "assistant"."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatPiece:
+    """A piece of a model's answer as it arrives. The last one has `finish_reason` ("stop" or "length")."""
+
+    text: str = ""
+    finish_reason: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0

@@ -1,0 +1,1 @@
+"""From a wiki to knowledge."""

@@ -1,0 +1,1 @@
+"""Where pages come from: one module per kind of wiki."""

@@ -1,0 +1,1 @@
+"""The HTTP interfaces: our own API and the OpenAI-compatible one."""

@@ -1,0 +1,1 @@
+"""The web leg: search, fetch, read."""
