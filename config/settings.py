@@ -5,43 +5,62 @@ Sections nest with two underscores in the environment: `TRIVET_LLM__URL`. Descri
 
 from __future__ import annotations
 
-import os
-import tomllib
+import difflib
+import itertools
+import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 
-ENVIRONMENT_PREFIX = "TRIVET_"
-FIRST_VERSION_NAMES = {
-    "VECTOR_SIMILARITY_THRESHOLD": "search.vector_threshold",
-    "HYBRID_RAG_VECTOR_LIMIT": "search.vector_limit",
-    "HYBRID_RAG_GRAPH_LIMIT": "search.graph_limit",
-    "HYBRID_RAG_WEB_LIMIT": "search.web_limit",
-}
-"""The names under which the first version knew four of the settings (mission.md §9)."""
-NOT_SETTINGS = frozenset({"TRIVET_DATA", "TRIVET_CONFIG", "TRIVET_REQUIRE_SERVICES"})
-"""Environment names with our prefix that are not settings: where test data and the settings file are."""
+from config.given import (
+    Given,
+    SettingsProblem,
+    given_by_environment,
+    given_by_file,
+    given_by_first_version,
+    given_by_flags,
+)
+
+__all__ = ["LoadedSettings", "Settings", "SettingsProblem", "load_settings", "load_with_places"]
 
 
-class SettingsProblem(ValueError):
-    """A setting is unknown, missing or wrong; the message names it and where it was given."""
+def default_home() -> Path:
+    return Path(platformdirs.user_data_dir("trivet"))
+
+
+def _web_address(value: str) -> str:
+    if value and not re.match(r"https?://[^/\s]", value):
+        raise ValueError("should start with http:// or https://")
+    return value.rstrip("/")
+
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
 
 
 class Section(BaseModel):
     """A group of settings; unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class EmbedderSettings(Section):
     """[embedder]"""
 
-    model_dir: Path | None = Field(None, description="A folder with model.onnx and tokenizer.json instead of the bundled bge-small-en-v1.5.")
-    name: str = Field("bge-small-en-v1.5", description="Stamped on every stored vector; a store made with another name is refused.")
-    query_prefix: str = Field("Represent this sentence for searching relevant passages: ", description="Put before questions, not passages.")
+    model_dir: Path | None = Field(
+        None, description="A folder with model.onnx and tokenizer.json instead of the bundled bge-small-en-v1.5."
+    )
+    name: str = Field(
+        "bge-small-en-v1.5", description="Stamped on every stored vector; a store made with another name is refused."
+    )
+    query_prefix: str = Field(
+        "Represent this sentence for searching relevant passages: ", description="Put before questions, not passages."
+    )
     pooling: Literal["cls", "mean"] = Field("cls", description="How token vectors become one.")
     threads: int = Field(0, ge=0, le=256, description="Worker threads; 0 means one per core.")
     batch_size: int = Field(8, ge=1, le=256, description="Texts in one run of the model.")
@@ -51,10 +70,17 @@ class RerankSettings(Section):
     """[rerank]"""
 
     enabled: bool = Field(True, description="Let the cross-encoder have the last word on the order.")
-    model_dir: Path | None = Field(None, description="A folder with model.onnx and tokenizer.json instead of the bundled ms-marco-MiniLM-L12-v2.")
+    model_dir: Path | None = Field(
+        None, description="A folder with model.onnx and tokenizer.json instead of the bundled ms-marco-MiniLM-L12-v2."
+    )
     candidates: int = Field(20, ge=1, le=100, description="How many of the fused ranking are scored.")
     budget_seconds: float = Field(0.8, gt=0, le=60, description="What is not scored by then keeps its fused order.")
-    weight: float = Field(0.5, ge=0, le=1, description="Weight of the cross-encoder's order against the fused order; 1 ignores the latter.")
+    weight: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Weight of the cross-encoder's order against the fused order; 1 ignores the latter.",
+    )
 
 
 class SearchSettings(Section):
@@ -63,9 +89,13 @@ class SearchSettings(Section):
     vector_limit: int = Field(10, ge=1, le=1000, description="Hits of the vector leg that enter fusion.")
     graph_limit: int = Field(10, ge=1, le=1000, description="Hits of the graph leg that enter fusion.")
     web_limit: int = Field(5, ge=0, le=100, description="Hits of the web leg that enter fusion.")
-    vector_threshold: float = Field(0.7, ge=-1, le=1, description="Dense hits below this cosine are noise; for BGE-type models.")
+    vector_threshold: float = Field(
+        0.7, ge=-1, le=1, description="Dense hits below this cosine are noise; for BGE-type models."
+    )
     rrf_k: int = Field(60, ge=1, le=1000, description="The k of reciprocal rank fusion.")
-    adaptive_weights: bool = Field(True, description="Weigh the graph leg by how specific the matched entities are; off is plain RRF.")
+    adaptive_weights: bool = Field(
+        True, description="Weigh the graph leg by how specific the matched entities are; off is plain RRF."
+    )
     vector_seconds: float = Field(5.0, gt=0, le=120, description="Deadline of the vector leg.")
     graph_seconds: float = Field(2.0, gt=0, le=120, description="Deadline of the graph leg.")
     web_seconds: float = Field(5.0, gt=0, le=120, description="Deadline of the web leg.")
@@ -78,7 +108,7 @@ class SearchSettings(Section):
 class WebSettings(Section):
     """[web]"""
 
-    searxng_url: str = Field("", description="SearXNG's address; empty leaves the web leg off.")
+    searxng_url: WebAddress = Field("", description="SearXNG's address; empty leaves the web leg off.")
     fetch_seconds: float = Field(10.0, gt=0, le=120, description="Total time for one page.")
     max_bytes: int = Field(5_000_000, ge=1000, description="Decoded size above which a page is skipped.")
     allow_private: bool = Field(False, description="Let the fetcher connect to private and loopback addresses.")
@@ -88,8 +118,12 @@ class WebSettings(Section):
 class LLMSettings(Section):
     """[llm]"""
 
-    provider: Literal["none", "ollama", "openai"] = Field("none", description="Who writes answers; none gives extractive answers.")
-    url: str = Field("http://127.0.0.1:11434", description="Address of Ollama, or of an OpenAI-compatible API up to and with /v1.")
+    provider: Literal["none", "ollama", "openai"] = Field(
+        "none", description="Who writes answers; none gives extractive answers."
+    )
+    url: WebAddress = Field(
+        "http://127.0.0.1:11434", description="Address of Ollama, or of an OpenAI-compatible API up to and with /v1."
+    )
     model: str = Field("", description="The model's name there.")
     api_key: SecretStr = Field(SecretStr(""), description="Key of the OpenAI-compatible API.")
     context_tokens: int = Field(8192, ge=512, le=2_000_000, description="The model's window.")
@@ -103,7 +137,9 @@ class AnswerSettings(Section):
     persona: str = Field("neutral", description="Who answers unless the request says otherwise.")
     persona_dir: Path | None = Field(None, description="A folder with persona files of your own.")
     question_chars: int = Field(4000, ge=10, le=100_000, description="A longer question is refused.")
-    abstain_below: float = Field(-4.0, description="Best cross-encoder logit under which the answer is that it does not know.")
+    abstain_below: float = Field(
+        -4.0, description="Best cross-encoder logit under which the answer is that it does not know."
+    )
     caution_below: float = Field(0.0, description="Best logit under which an answer is given with caution.")
 
 
@@ -112,16 +148,22 @@ class ServerSettings(Section):
 
     host: str = Field("127.0.0.1", description="Where to listen; anything but loopback needs an API key.")
     port: int = Field(8642, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    api_key: SecretStr = Field(SecretStr(""), description="Clients must send it as `Authorization: Bearer …` or `x-api-key`.")
+    api_key: SecretStr = Field(
+        SecretStr(""), description="Clients must send it as `Authorization: Bearer …` or `x-api-key`."
+    )
     request_seconds: float = Field(120.0, gt=0, le=7200, description="Deadline of a request that is not streamed.")
     max_body_bytes: int = Field(1_000_000, ge=1000, description="A larger request body is refused.")
-    citation_mode: Literal["annotations", "openwebui"] = Field("annotations", description="How chat answers carry their sources.")
+    citation_mode: Literal["annotations", "openwebui"] = Field(
+        "annotations", description="How chat answers carry their sources."
+    )
 
 
 class IngestionSettings(Section):
     """[ingestion]"""
 
-    chunk_tokens: int = Field(256, ge=32, le=8192, description="Upper size of a chunk in the embedder's tokens, title and headings included.")
+    chunk_tokens: int = Field(
+        256, ge=32, le=8192, description="Upper size of a chunk in the embedder's tokens, title and headings included."
+    )
     batch_chunks: int = Field(128, ge=1, le=10_000, description="Chunks embedded and written together.")
     max_page_chars: int = Field(2_000_000, ge=1000, description="A longer page is refused and named.")
     ner_languages: tuple[str, ...] = Field(("en", "fr"), description="Languages whose names spaCy finds.")
@@ -130,7 +172,7 @@ class IngestionSettings(Section):
 class Settings(Section):
     """All settings."""
 
-    home: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("trivet")), description="Folder of the store; two wikis are two homes.")
+    home: Path = Field(default_factory=default_home, description="Folder of the store; two wikis are two homes.")
     embedder: EmbedderSettings = EmbedderSettings()
     rerank: RerankSettings = RerankSettings()
     search: SearchSettings = SearchSettings()
@@ -139,3 +181,118 @@ class Settings(Section):
     answer: AnswerSettings = AnswerSettings()
     server: ServerSettings = ServerSettings()
     ingestion: IngestionSettings = IngestionSettings()
+
+
+# --- reading them ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSettings:
+    """Settings, where each one that is not a default was given (dotted key → place), and the file that was read."""
+
+    settings: Settings
+    places: Mapping[str, str]
+    file: Path | None
+
+
+def declared() -> dict[str, FieldInfo]:
+    """Every setting by its dotted key, in order of declaration."""
+    fields: dict[str, FieldInfo] = {}
+    for name, info in Settings.model_fields.items():
+        section = info.annotation
+        if isinstance(section, type) and issubclass(section, Section):
+            fields.update({f"{name}.{key}": field for key, field in section.model_fields.items()})
+        else:
+            fields[name] = info
+    return fields
+
+
+def load_settings(*, flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None) -> Settings:
+    """Flags (dotted keys) > environment > file > defaults. Raises `SettingsProblem`."""
+    return load_with_places(flags=flags, environment=environment, file=file).settings
+
+
+def load_with_places(
+    *, flags: Mapping[str, object], environment: Mapping[str, str], file: Path | None
+) -> LoadedSettings:
+    """As `load_settings`, and says where each value came from."""
+    fields = declared()
+    merged: dict[str, Given] = {}
+    layers = (
+        given_by_file(file) if file else (),
+        given_by_first_version(environment),
+        given_by_environment(environment),
+        given_by_flags(flags),
+    )
+    for given in itertools.chain(*layers):
+        if given.key not in fields:
+            raise SettingsProblem(_unknown(given, fields))
+        merged[given.key] = given
+    nested: dict[str, Any] = {}
+    for key, given in merged.items():
+        section, _, name = key.rpartition(".")
+        target = nested.setdefault(section, {}) if section else nested
+        target[name] = _plain(given, fields[key])
+    try:
+        settings = Settings.model_validate(nested)
+    except ValidationError as error:
+        raise SettingsProblem(_wrong(error, merged, fields)) from None
+    places = {key: given.place for key, given in merged.items()}
+    _agree(settings, places)
+    return LoadedSettings(settings=settings, places=places, file=file)
+
+
+def _plain(given: Given, field: FieldInfo) -> object:
+    """A value from text as its field wants it: lists split, empty paths unset, relative paths made absolute."""
+    value = given.value
+    accepted = {field.annotation, *get_args(field.annotation)}
+    if isinstance(value, str) and get_origin(field.annotation) is tuple:
+        return [part.strip() for part in value.strip("[] ").replace('"', "").split(",") if part.strip()]
+    if isinstance(value, str) and Path in accepted:
+        if not value:
+            return None
+        return (given.folder or Path.cwd()) / Path(value).expanduser()
+    return value
+
+
+def _unknown(given: Given, fields: Mapping[str, FieldInfo]) -> str:
+    inside = [key for key in fields if key.startswith(f"{given.key}.")]
+    if inside:
+        return f"{given.place}: “{given.key}” is a group of settings, not a setting; did you mean “{inside[0]}”?"
+    names = {key: key for key in fields} | {key.rpartition(".")[2]: key for key in fields}
+    close = difflib.get_close_matches(given.key, names, n=1, cutoff=0.5) or difflib.get_close_matches(
+        given.key.rpartition(".")[2], names, n=1, cutoff=0.5
+    )
+    hint = f"; did you mean “{names[close[0]]}”?" if close else "; `trivet config show` lists all."
+    return f"{given.place}: “{given.key}” is not a setting{hint}"
+
+
+def _wrong(error: ValidationError, merged: Mapping[str, Given], fields: Mapping[str, FieldInfo]) -> str:
+    """One sentence for all wrong values; a secret's value is never repeated."""
+    parts = []
+    for problem in error.errors(include_url=False, include_context=False):
+        key = next((k for k in (".".join(map(str, problem["loc"][:n])) for n in (2, 1)) if k in fields), "")
+        given = merged.get(key)
+        shown = "" if given is None or is_secret(fields[key]) else f" = {masked(given.value)}"
+        reason = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        parts.append(f"{given.place if given else 'settings'}: {key}{shown} {reason}")
+    return "; ".join(parts) + "."
+
+
+def is_secret(field: FieldInfo) -> bool:
+    return field.annotation is SecretStr
+
+
+def masked(value: object) -> str:
+    """A value as JSON, without the password a URL may carry."""
+    return re.sub(r"://[^/@\s\"]*@", "://***@", json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _agree(settings: Settings, places: Mapping[str, str]) -> None:
+    """Settings that contradict each other."""
+    if settings.llm.provider != "none" and not settings.llm.model:
+        place = places.get("llm.provider", "settings")
+        raise SettingsProblem(f"{place}: llm.provider is “{settings.llm.provider}” but llm.model is not set.")
+    if settings.answer.caution_below < settings.answer.abstain_below:
+        place = places.get("answer.caution_below") or places.get("answer.abstain_below", "settings")
+        raise SettingsProblem(f"{place}: answer.caution_below must not be lower than answer.abstain_below.")
