@@ -204,11 +204,12 @@ class GraphPage:
     """What the graph keeps of one page, replaced as a whole."""
 
     page_id: str
-    title_entity: Entity | None
-    """The entity the page is about; None for pages that do not stand for a thing (talk, user, …)."""
-    chunk_ids: tuple[str, ...]
+    title_entity: str = ""
+    """Id of the entity the page is about; "" for pages that do not stand for a thing (talk, user, …).
+    The entity itself comes by `set_entities`, before or after: until then the edge waits."""
+    chunk_ids: tuple[str, ...] = ()
     link_entities: tuple[str, ...] = ()
-    """Ids of the entities the page links to, sorted, without repeats."""
+    """Ids of the entities the page links to, sorted, without repeats; they may not exist (yet): the edge waits."""
     categories: tuple[str, ...] = ()
 
 

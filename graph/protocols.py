@@ -116,6 +116,10 @@ class GraphStore(Protocol):
         """Create or rename; replaces an entity's keys."""
         ...
 
+    async def titled_entities(self) -> Mapping[str, Entity]:
+        """All entities with `titled`, by id: the titles the mentions were last linked with."""
+        ...
+
     async def set_mentions(self, mentions: Mapping[str, Sequence[Mention]]) -> None:
         """Replace all mentions of each chunk. Entities must exist."""
         ...
@@ -162,7 +166,7 @@ class StateStore(Protocol):
         ...
 
     def commit_pages(self, pages: Sequence[tuple[Manifest, Sequence[Chunk], Mapping[str, Sequence[str]]]]) -> None:
-        """Make these pages' chunks the live ones. The mapping: chunk id → names found in its text."""
+        """Make these pages' chunks the live ones, all of them unlinked. The mapping: chunk id → names found in its text."""
         ...
 
     def commit_removal(self, page_ids: Sequence[str]) -> None: ...
