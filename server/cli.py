@@ -58,7 +58,7 @@ def cli() -> None:
 
 
 for _name, _summary in COMMANDS.items():
-    cli.add_command(click.RichCommand(_name, help=_summary))
+    cli.add_command(click.RichCommand(name=_name, help=_summary))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

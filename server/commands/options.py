@@ -42,16 +42,37 @@ def _keep_sets(context: click.Context, _: click.Parameter, value: tuple[str, ...
 
 def common_options(function: F) -> F:
     """`--home`, `--config`, `--set`, `--json` and the hidden `--debug`."""
-    shared = {"expose_value": False, "is_eager": True}
-    for decorate in (
-        click.option("--debug", is_flag=True, hidden=True, callback=_keep, **shared),
-        click.option("--json", is_flag=True, callback=_keep, help="Print one JSON document on stdout.", **shared),
-        click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", callback=_keep_sets,
-                     help="Change one setting, like search.vector_limit=20; may be repeated.", **shared),
-        click.option("--config", type=click.Path(path_type=Path), metavar="FILE", callback=_keep,
-                     help="The settings file to read instead of trivet.toml.", **shared),
-        click.option("--home", type=click.Path(path_type=Path), metavar="FOLDER", callback=_keep,
-                     help="The store's folder; two wikis are two homes.", **shared),
-    ):
-        function = decorate(function)
+    for option in reversed(OPTIONS):
+        function = option(function)
     return function
+
+
+OPTIONS = (
+    click.option(
+        "--home",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        callback=_keep,
+        expose_value=False,
+        help="The store's folder; two wikis are two homes.",
+    ),
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        callback=_keep,
+        expose_value=False,
+        help="The settings file to read instead of trivet.toml.",
+    ),
+    click.option(
+        "--set",
+        "sets",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_keep_sets,
+        expose_value=False,
+        help="Change one setting, like search.vector_limit=20; may be repeated.",
+    ),
+    click.option("--json", is_flag=True, callback=_keep, expose_value=False, help="Print one JSON document on stdout."),
+    click.option("--debug", is_flag=True, hidden=True, callback=_keep, expose_value=False),
+)
