@@ -1,0 +1,168 @@
+"""Web search through a SearXNG instance's JSON API."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import httpx
+import msgspec
+
+from graph.errors import (
+    DependencyBusyError,
+    DependencyDownError,
+    DependencyFaultError,
+    QuestionError,
+    SettingsError,
+)
+from graph.model import WebResult, WebResults
+from server.breaker import Breaker, retry_after
+
+DEPENDENCY = "searxng"
+MAX_RESPONSE_BYTES = 4_000_000
+MAX_QUERY_CHARS = 500
+COMMAND = re.compile(r"(?<!\S)[!:?<]+(?=\S)")
+"""What SearXNG reads as a command at the start of a word: `!engine`, `!!external`, `:language`, `<timeout`."""
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
+
+class SearXNG:
+    """One SearXNG instance; connections are kept open between searches."""
+
+    def __init__(self, url: str, *, seconds: float = 5.0, breaker: Breaker | None = None) -> None:
+        """`seconds` is the deadline of a whole search. `url` is the instance's address, with its path if it has one."""
+        self._base, self._shown = _checked_address(url)
+        self._seconds = seconds
+        self._breaker = breaker or Breaker(DEPENDENCY)
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(seconds),
+            follow_redirects=False,
+            trust_env=False,
+            headers={"Accept": "application/json", "User-Agent": "Trivet"},
+        )
+
+    async def search(self, query: str, *, language: str, limit: int) -> WebResults:
+        """The first `limit` results. A query without anything to search for is refused before any request."""
+        plain = plain_query(query)
+        if not plain:
+            raise QuestionError("The web search was given an empty query.")
+        params = {"q": plain, "format": "json", "language": language if LANGUAGE.fullmatch(language) else "all"}
+        with self._breaker.watch():
+            body = await self._get(params)
+            return self._results(body, limit)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _get(self, params: Mapping[str, str]) -> bytes:
+        try:
+            async with (
+                asyncio.timeout(self._seconds),
+                self._client.stream("GET", self._base, params=params) as response,
+            ):
+                if response.status_code != httpx.codes.OK:
+                    self._refuse(response)
+                if "html" in response.headers.get("content-type", ""):
+                    self._fault(
+                        "answers with a web page instead of JSON",
+                        "check that web.searxng_url is a SearXNG and that search.formats in its settings.yml has json",
+                    )
+                return await self._read(response)
+        except (TimeoutError, httpx.TimeoutException):
+            raise DependencyDownError(
+                f"SearXNG at {self._shown} did not answer within {self._seconds:g} s.", dependency=DEPENDENCY
+            ) from None
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise DependencyDownError(
+                f"SearXNG at {self._shown} cannot be reached ({type(error).__name__}); "
+                "check that it runs and that web.searxng_url is right.",
+                dependency=DEPENDENCY,
+            ) from error
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > MAX_RESPONSE_BYTES:
+                self._fault(f"sent more than {MAX_RESPONSE_BYTES:,} bytes", "check what answers there")
+        return bytes(body)
+
+    def _refuse(self, response: httpx.Response) -> NoReturn:
+        """Say what a status other than 200 means. The body is never shown: it is somebody else's text."""
+        status = response.status_code
+        if status == httpx.codes.TOO_MANY_REQUESTS:
+            wait = retry_after(response.headers)
+            raise DependencyBusyError(
+                f"SearXNG at {self._shown} asks for a pause of {wait:g} s (429); "
+                "server.limiter in its settings.yml is for public instances.",
+                dependency=DEPENDENCY,
+                retry_after=wait,
+            )
+        if status == httpx.codes.FORBIDDEN:
+            self._fault("refuses JSON (403)", "add json to search.formats in its settings.yml and restart it")
+        if status == httpx.codes.UNAUTHORIZED:
+            self._fault("asks for a login (401)", "put the user and password into web.searxng_url")
+        if response.is_redirect:
+            self._fault(f"redirects elsewhere ({status})", "set web.searxng_url to the address it leads to")
+        self._fault(f"answers with status {status}", "look into its log")
+
+    def _results(self, body: bytes, limit: int) -> WebResults:
+        try:
+            answer = msgspec.json.decode(body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            self._fault("answers with something that is not JSON", "check what answers there")
+        if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
+            self._fault("answers with JSON that holds no results", "check what answers there")
+        found = [_result(entry) for entry in answer["results"] if isinstance(entry, dict)]
+        return WebResults(
+            results=tuple(result for result in found if result.url)[:limit],
+            unresponsive=_unresponsive(answer.get("unresponsive_engines")),
+        )
+
+    def _fault(self, what: str, fix: str) -> NoReturn:
+        raise DependencyFaultError(f"SearXNG at {self._shown} {what}; {fix}.", dependency=DEPENDENCY)
+
+
+def plain_query(query: str) -> str:
+    """The query on one line, without SearXNG's commands, cut to a length that engines accept."""
+    text = COMMAND.sub("", " ".join(query.split()))
+    if len(text) > MAX_QUERY_CHARS:
+        text = text[: MAX_QUERY_CHARS + 1].rsplit(" ", 1)[0][:MAX_QUERY_CHARS]
+    return text if any(ch.isalnum() for ch in text) else ""
+
+
+def _checked_address(url: str) -> tuple[httpx.URL, str]:
+    """The search address, and how it is shown: without credentials."""
+    try:
+        base = httpx.URL(url.strip())
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise SettingsError(f"web.searxng_url {url!r} is not a URL ({error}).") from error
+    if base.scheme not in {"http", "https"} or not base.raw_host:
+        raise SettingsError(f"web.searxng_url must look like http://127.0.0.1:8080, not {url!r}.")
+    path = base.path.rstrip("/").removesuffix("/search")
+    shown = str(base.copy_with(username=None, password=None, path=path or "/", query=None, fragment=None))
+    return base.copy_with(path=f"{path}/search", query=None, fragment=None), shown.rstrip("/")
+
+
+def _result(entry: Mapping[str, Any]) -> WebResult:
+    def text(key: str) -> str:
+        value = entry.get(key)
+        return " ".join(value.split()) if isinstance(value, str) else ""
+
+    return WebResult(
+        url=text("url"),
+        title=text("title"),
+        snippet=text("content"),
+        engine=text("engine"),
+        published=text("publishedDate"),
+    )
+
+
+def _unresponsive(entries: Any) -> tuple[str, ...]:
+    """SearXNG gives pairs of engine and reason."""
+    if not isinstance(entries, list):
+        return ()
+    pairs = (entry for entry in entries if isinstance(entry, list) and entry)
+    return tuple(": ".join(str(part) for part in pair[:2]) for pair in pairs)
