@@ -1,0 +1,304 @@
+"""From a question to an answer: gate, condense, search, then a model's words, the evidence's own, or "I don't know".
+
+`whole_answer` is built on `stream_answer`, so that both give the same text and the same sources.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from config.personas import Persona
+from graph.errors import DependencyDownError, DependencyFaultError, NotFoundError
+from graph.model import ChatPiece, Evidence
+from graph.protocols import ChatModel
+from server.answer.citations import CitationSanitizer, Marker, Piece
+from server.answer.condense import condense
+from server.answer.extractive import extract
+from server.answer.gate import check_question, refused_for
+from server.answer.plain import plain_line
+from server.answer.prompt import Prompt, build_prompt
+from server.answer.streams import closing
+from server.answer.wording import nearest, refused, searched
+from server.backends import Backends
+from server.model import (
+    Answer,
+    AnswerEvent,
+    Citation,
+    CitationEvent,
+    DoneEvent,
+    FoundEvent,
+    Mode,
+    Question,
+    SearchResult,
+    TextEvent,
+)
+from server.search import search
+
+NEAREST_PAGES = 3
+WIKI_LEGS = ("vector", "graph")
+
+
+async def whole_answer(question: Question, backends: Backends) -> Answer:
+    """The answer at once; the same as the last event of `stream_answer`."""
+    async with aclosing(stream_answer(question, backends)) as events:
+        async for event in events:
+            if isinstance(event, DoneEvent):
+                return event.answer
+    raise AssertionError("an answer ends with DoneEvent")
+
+
+async def stream_answer(question: Question, backends: Backends) -> AsyncGenerator[AnswerEvent, None]:
+    """`FoundEvent`, then text and citations as they come, and `DoneEvent` last.
+
+    Raises `QuestionError`, `NotFoundError` (persona) and `SettingsError` before the first event; a `DependencyError`
+    of the model at any time. Closing it closes the model's stream.
+    """
+    text = check_question(question.text, backends.settings.answer.question_chars)
+    persona = _persona(question, backends)
+    draft = _Draft(persona)
+    with draft.timed("total"):
+        attack = refused_for(text)
+        if attack is not None:
+            reason, language = attack
+            draft.found = SearchResult(
+                question=text, language=language, keywords=(), evidence=(), legs={"gate": f"refused: {reason}"}
+            )
+            draft.mode = "refused"
+            yield FoundEvent(found=draft.found)
+            for event in draft.add([refused(language)]):
+                yield event
+        else:
+            draft.found = await _find(replace(question, text=text), backends, draft)
+            yield FoundEvent(found=draft.found)
+            async with aclosing(_compose(question, backends, draft)) as events:
+                async for event in events:
+                    yield event
+    yield DoneEvent(answer=draft.answer())
+
+
+async def _find(question: Question, backends: Backends, draft: _Draft) -> SearchResult:
+    with draft.timed("condense"):
+        condensed = await condense(question.text, question.history, backends.chat)
+    if condensed.note:
+        draft.notes.append(condensed.note)
+    found = await search(replace(question, text=condensed.text, history=()), backends)
+    draft.legs = dict(found.legs)
+    draft.milliseconds |= found.milliseconds
+    return found
+
+
+async def _compose(question: Question, backends: Backends, draft: _Draft) -> AsyncGenerator[AnswerEvent, None]:
+    """The text of an answer whose evidence is known."""
+    chat = backends.chat
+    draft.legs.setdefault("llm", "off")
+    if draft.found.zone == "abstain" or not draft.found.evidence:
+        for event in draft.add(_do_not_know(draft)):
+            yield event
+        draft.mode = "abstained"
+        return
+    if chat is not None:
+        async with aclosing(_generate(question, chat, draft)) as events:
+            async for event in events:
+                yield event
+    if not draft.text:
+        for event in draft.add(await _extract(backends, draft)):
+            yield event
+
+
+async def _generate(question: Question, chat: ChatModel, draft: _Draft) -> AsyncGenerator[AnswerEvent, None]:
+    """The model's answer. Nothing comes, and a note says why, if the model cannot be reached or writes nothing."""
+    draft.model = chat.model
+    found = draft.found
+    prompt = build_prompt(
+        question=found.question,
+        persona=draft.persona,
+        evidence=found.evidence,
+        zone=found.zone,
+        language=found.language,
+        count_tokens=chat.count_tokens,
+        context_tokens=chat.context_tokens,
+        max_tokens=question.max_tokens,
+        direction="\n".join(turn.content for turn in question.history if turn.role in ("system", "developer")),
+    )
+    if prompt.used < len(found.evidence):
+        draft.notes.append(
+            f"{len(found.evidence) - prompt.used} of {len(found.evidence)} pieces did not fit the prompt"
+        )
+    sanitizer = CitationSanitizer(prompt.used)
+    try:
+        async with closing(_ask(question, chat, prompt, draft)) as pieces:
+            async for piece in pieces:
+                for event in draft.add(sanitizer.feed(piece.text)):
+                    yield event
+    except DependencyDownError as error:
+        if draft.text:
+            # The reader has half an answer: that the model is down now is no reason to call it whole.
+            raise DependencyFaultError(f"the answer broke off: {error}", dependency=error.dependency) from error
+        draft.legs["llm"] = str(error)
+        draft.notes.append(f"the model did not answer, so these are the best sentences found: {error}")
+        return
+    for event in draft.add(sanitizer.close()):
+        yield event
+    draft.close_generated()
+
+
+async def _ask(question: Question, chat: ChatModel, prompt: Prompt, draft: _Draft) -> AsyncIterator[ChatPiece]:
+    """The model's stream; what it says of itself is noted."""
+    stream = chat.stream(
+        prompt.messages,
+        temperature=draft.persona.temperature if question.temperature is None else question.temperature,
+        max_tokens=prompt.max_tokens,
+        stop=question.stop,
+    )
+    begun = time.perf_counter()
+    async with closing(stream) as pieces:
+        async for piece in pieces:
+            if piece.text:
+                draft.milliseconds.setdefault("first_token", 1000 * (time.perf_counter() - begun))
+            draft.hear(piece)
+            yield piece
+    draft.milliseconds["llm"] = 1000 * (time.perf_counter() - begun)
+
+
+async def _extract(backends: Backends, draft: _Draft) -> list[Piece]:
+    found = draft.found
+    draft.mode = "extractive"
+    draft.model = ""
+    with draft.timed("extract"):
+        extracts, problem = await extract(
+            found.question, found.evidence, backends.reranker, budget=backends.settings.rerank.budget_seconds
+        )
+    if problem:
+        draft.notes.append(f"sentences were chosen by shared words alone: {problem}")
+    if not extracts:
+        draft.mode = "abstained"
+        return _do_not_know(draft)
+    pieces: list[Piece] = []
+    length = 0
+    for position, one in enumerate(extracts):
+        last = position + 1 == len(extracts) or extracts[position + 1].number != one.number
+        before = " " if position else ""
+        pieces.append(f"{before}{one.text}" + (" " if last else ""))
+        length += len(before) + len(one.text) + last
+        if last:
+            pieces.append(marker := Marker(one.number, length, length + len(f"[{one.number}]")))
+            length = marker.end
+    return pieces
+
+
+def _do_not_know(draft: _Draft) -> list[Piece]:
+    """The persona's refusal, what was searched, and the pages that came nearest, with their numbers."""
+    found = draft.found
+    ok = [leg for leg, status in found.legs.items() if status == "ok"]
+    places = [place for place, legs in (("wiki", WIKI_LEGS), ("web", ("web",))) if any(leg in ok for leg in legs)]
+    lines = [draft.persona.refusal_in(found.language)]
+    if places:
+        lines.append(searched(found.language, places))
+    pages: dict[str, Evidence] = {}
+    for item in found.evidence:
+        pages.setdefault(item.page_id or item.url or item.title, item)
+    if pages:
+        names = [f"{plain_line(item.title)} [[{item.number}]]" for item in list(pages.values())[:NEAREST_PAGES]]
+        lines.append(nearest(found.language, names))
+    sanitizer = CitationSanitizer(len(found.evidence))
+    return [*sanitizer.feed("\n\n".join(lines)), *sanitizer.close()]
+
+
+def _persona(question: Question, backends: Backends) -> Persona:
+    name = question.persona or backends.settings.answer.persona
+    try:
+        return backends.personas[name]
+    except KeyError:
+        known = ", ".join(sorted(backends.personas))
+        raise NotFoundError(f"there is no persona {name!r}; the personas are {known}") from None
+
+
+NOTHING_FOUND = SearchResult(question="", language="", keywords=(), evidence=(), legs={})
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An answer as it grows."""
+
+    persona: Persona
+    found: SearchResult = NOTHING_FOUND
+    mode: Mode = "generated"
+    model: str = ""
+    text: str = ""
+    citations: list[Citation] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    legs: dict[str, str] = field(default_factory=dict)
+    finish_reason: Literal["stop", "length"] = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    milliseconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.milliseconds[stage] = 1000 * (time.perf_counter() - begun)
+
+    def add(self, pieces: list[Piece]) -> Iterator[AnswerEvent]:
+        """Append to the text; a marker leads to the evidence with its number, and to nothing else."""
+        for piece in pieces:
+            if isinstance(piece, str):
+                self.text += piece
+                yield TextEvent(text=piece)
+                continue
+            item = next(one for one in self.found.evidence if one.number == piece.number)
+            citation = Citation(
+                number=piece.number, start=piece.start, end=piece.end, key=item.key, title=item.title, url=item.url
+            )
+            assert piece.start == len(self.text)
+            self.text += piece.text
+            self.citations.append(citation)
+            yield TextEvent(text=piece.text)
+            yield CitationEvent(citation=citation)
+
+    def hear(self, piece: ChatPiece) -> None:
+        if piece.finish_reason:
+            self.finish_reason = "length" if piece.finish_reason == "length" else "stop"
+        self.prompt_tokens = piece.prompt_tokens or self.prompt_tokens
+        self.completion_tokens = piece.completion_tokens or self.completion_tokens
+
+    def close_generated(self) -> None:
+        """Say what became of the model's answer once it is whole."""
+        if not self.text:
+            reason = " and stopped at its length limit" if self.finish_reason == "length" else ""
+            self.legs["llm"] = f"{self.model} answered nothing{reason}"
+            self.notes.append(f"{self.model} answered nothing{reason}, so these are the best sentences found")
+            self.finish_reason = "stop"
+            return
+        self.legs["llm"] = "ok"
+        if self.finish_reason == "length":
+            self.notes.append("the answer was cut at its length limit")
+        if not self.citations and self.text.startswith(self.persona.refusal_in(self.found.language)):
+            self.mode = "abstained"
+        elif not self.citations:
+            self.notes.append("the model cited nothing; the sources are what it was given")
+
+    def answer(self) -> Answer:
+        return Answer(
+            text=self.text,
+            mode=self.mode,
+            persona=self.persona.name,
+            model=self.model,
+            evidence=self.found.evidence,
+            citations=tuple(self.citations),
+            legs=self.legs or dict(self.found.legs),
+            zone=self.found.zone,
+            language=self.found.language,
+            keywords=self.found.keywords,
+            notes=tuple(self.notes),
+            finish_reason=self.finish_reason,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            milliseconds={stage: round(value, 1) for stage, value in self.milliseconds.items()},
+        )

@@ -1,0 +1,107 @@
+"""An answer without an LLM: the best-supported sentences of the evidence, word for word, each with its number."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graph.errors import DependencyError
+from graph.model import Evidence
+from graph.names import words
+from graph.protocols import Reranker
+from server.answer.plain import sentences
+
+MOST_SENTENCES = 3
+CANDIDATES = 24
+"""Sentences the cross-encoder reads: more of them cost time and are hardly ever chosen."""
+SAME = 0.75
+"""Share of the smaller sentence's words from which two sentences say the same."""
+LOGIT_GAP = 5.0
+"""A sentence whose logit is this much below the best one's is not part of the answer."""
+OVERLAP_GAP = 0.5
+"""The same for word overlap, as a share of the best one's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """A sentence of evidence `number`, and the how-manieth of that evidence it is."""
+
+    number: int
+    place: int
+    text: str
+
+
+async def extract(
+    question: str, evidence: Sequence[Evidence], reranker: Reranker | None, *, budget: float
+) -> tuple[list[Extract], str]:
+    """At most three sentences in reading order, and why the cross-encoder did not choose them, if it did not.
+
+    The evidence with the best sentence comes first; within one, sentences keep the page's order.
+    """
+    candidates = _candidates(question, evidence)
+    if not candidates:
+        return [], ""
+    problem = ""
+    logits: list[float | None] = []
+    if reranker is not None:
+        titles = {item.number: item.title for item in evidence}
+        passages = [f"{titles[one.number]}. {one.text}" for _, one in candidates[:CANDIDATES]]
+        try:
+            logits = await reranker.score(question, passages, budget=budget)
+        except DependencyError as error:
+            problem = str(error)
+    scored = [
+        (logit, one) for logit, (_, one) in zip(logits, candidates[:CANDIDATES], strict=False) if logit is not None
+    ]
+    if scored:
+        ranked = sorted(scored, key=lambda pair: -pair[0])
+        least = ranked[0][0] - LOGIT_GAP
+    else:
+        ranked = candidates
+        least = ranked[0][0] * OVERLAP_GAP
+    return _readable(_distinct([one for score, one in ranked if score >= least])), problem
+
+
+def _candidates(question: str, evidence: Sequence[Evidence]) -> list[tuple[float, Extract]]:
+    """All sentences, by the share of the question's words that they contain, rare words weighing more."""
+    asked = set(words(question))
+    found: list[tuple[Extract, set[str]]] = []
+    for item in evidence:
+        titled = set(words(item.title))
+        for place, text in enumerate(sentences(item.context or item.text)):
+            said = set(words(text))
+            if len(said) > 1 and not text.endswith(":"):
+                # The page's title counts half: a sentence rarely repeats whom the page is about.
+                found.append((Extract(item.number, place, text), said | {f"title {word}" for word in titled}))
+    frequency = Counter(word for _, said in found for word in said)
+    weight = {word: math.log(1 + len(found) / (1 + frequency[word])) for word in asked}
+    total = sum(weight.values()) or 1.0
+
+    def overlap(said: set[str]) -> float:
+        return sum(w for word, w in weight.items() if word in said) + 0.5 * sum(
+            w for word, w in weight.items() if word not in said and f"title {word}" in said
+        )
+
+    ranked = [(overlap(said) / total, one) for one, said in found]
+    return sorted(ranked, key=lambda pair: (-pair[0], pair[1].number, pair[1].place))
+
+
+def _distinct(ranked: Sequence[Extract]) -> list[Extract]:
+    """The first three that do not repeat one another."""
+    chosen: list[Extract] = []
+    seen: list[set[str]] = []
+    for one in ranked:
+        said = set(words(one.text))
+        if all(len(said & other) < SAME * min(len(said), len(other)) for other in seen):
+            chosen.append(one)
+            seen.append(said)
+        if len(chosen) == MOST_SENTENCES:
+            break
+    return chosen
+
+
+def _readable(chosen: Sequence[Extract]) -> list[Extract]:
+    first = {number: rank for rank, number in reversed([(rank, one.number) for rank, one in enumerate(chosen)])}
+    return sorted(chosen, key=lambda one: (first[one.number], one.place))

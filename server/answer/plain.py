@@ -1,0 +1,131 @@
+"""Page text as plain sentences: without invisible characters, Markdown marks, headings and reference marks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+"""Controls, soft hyphens, zero-width and direction marks, tags and lone surrogates: text that no reader sees.
+The joiners U+200C and U+200D stay, as Persian, Hindi and emoji need them."""
+COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)")
+REFERENCE = re.compile(r"\[{1,2}[ ]?(?:\d{1,3}|note \d{1,3}|citation needed|[a-z])[ ]?\]{1,2}(?![(\[])")
+"""What Wikipedia leaves behind its sentences: [12], [note 3]. In an answer it would read as a citation."""
+HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+RULE = re.compile(r"[\s|:=*_+-]{3,}$")
+"""Horizontal rules, underlines of headings, the line between a table's header and body."""
+BULLET = re.compile(r"\s*(?:[-*+•◦‣]|\d{1,3}[.)]|>)\s+(?:\[[ xX]\]\s+)?")
+IMAGE = re.compile(r"!\[([^\[\]]{0,300})\]\([^()\s]{0,2000}(?:\s[^()]{0,300})?\)")
+LINK = re.compile(r"\[([^\[\]]{1,300})\]\([^()\s]{0,2000}(?:\([^()\s]{0,300}\)[^()\s]{0,300})?(?:\s[^()]{0,300})?\)")
+WIKILINK = re.compile(r"\[\[([^\[\]|]{1,300})(?:\|([^\[\]|]{1,300}))?\]\]")
+TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
+EMPHASIS = re.compile(r"(\*{1,3}|_{2,3}|~~|'{2,5}|`{1,3})(?=\S)([^*_~'`\n]{1,500})(?<=\S)\1")
+
+ENDING = re.compile(
+    r"[.!?…]+[\"'”’»)\]]{0,3}(?=\s)"  # Latin, Cyrillic, Greek: an end needs a space after it
+    r"|[。！？｡]+[”’」』）》]{0,3}"  # Chinese and Japanese: none
+    r"|[।॥۔؟።]+"  # Hindi, Urdu, Arabic, Amharic
+)
+ABBREVIATED = """
+mr mrs ms dr prof st sr jr vs etc no nos vol pp ed eds fig al approx ca cf e.g i.e viz rev hon gen col capt lt sgt gov
+sen rep pres inc ltd co corp dept est mt ft jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k
+m mm mme mlle p av apr env art chap ex tél bd z.b d.h u.a bzw ggf nr str usw sra dra ud uds pág núm
+"""
+ABBREVIATIONS = frozenset(ABBREVIATED.split())
+ORDINAL = re.compile(r"\b(?:am|vom|der|den|dem|die|das|im|zum|ab|bis|und) \d{1,2}$", re.IGNORECASE)
+"""German "am 3. Oktober": that full stop makes an ordinal."""
+FENCE = re.compile(r" {0,3}(?:```|~~~)")
+LONGEST = 400
+"""Characters; a longer stretch without an end (Thai, lists in one line) is cut at white space."""
+
+
+def visible(text: str) -> str:
+    """The text that a reader would see: no controls, no hidden characters, no HTML comments."""
+    return INVISIBLE.sub("", COMMENT.sub(" ", text) if "<!--" in text else text)
+
+
+def plain_line(line: str) -> str:
+    """One line without its Markdown, HTML and wiki marks; a table row becomes its cells joined by "; "."""
+    line = BULLET.sub("", line, count=1) if BULLET.match(line) else line.strip()
+    line = IMAGE.sub("", line)
+    line = LINK.sub(r"\1", line)
+    line = REFERENCE.sub("", line)
+    line = WIKILINK.sub(lambda found: found[2] or found[1], line)
+    line = EMPHASIS.sub(r"\2", TAG.sub("", line))
+    if line.count("|") >= 2 or line.startswith("|"):
+        line = "; ".join(cell for cell in (part.strip() for part in line.split("|")) if cell)
+    return " ".join(line.split())
+
+
+def blocks(text: str) -> Iterator[str]:
+    """Paragraphs, list items and table rows, each plain and in one line; headings, rules and code are left out."""
+    paragraph: list[str] = []
+    lines = visible(text).splitlines()
+    in_code = False
+    for position, line in enumerate(lines):
+        following = lines[position + 1] if position + 1 < len(lines) else ""
+        fence = FENCE.match(line) is not None
+        apart = BULLET.match(line) is not None or line.lstrip().startswith("|") or line.count("|") >= 2
+        dropped = in_code or fence or not line.strip() or _is_no_sentence(line, following)
+        if (apart or dropped) and paragraph:
+            yield " ".join(paragraph)
+            paragraph = []
+        if fence:
+            in_code = not in_code
+        if not dropped and (plain := plain_line(line)):
+            paragraph.append(plain)
+        if apart and paragraph and line.lstrip().startswith("|"):
+            yield paragraph.pop()
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+def _is_no_sentence(line: str, following: str) -> bool:
+    """A heading (of either kind), a rule, or the head of a table."""
+    if HEADING.match(line) or RULE.fullmatch(line):
+        return True
+    underlined = "=" in following or ("-" in following and "|" in following and "|" in line)
+    return underlined and RULE.fullmatch(following) is not None
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a passage, plain and in order; a list item and a table row are one each."""
+    return [piece for block in blocks(text) for sentence in _split(block) for piece in _cut(sentence)]
+
+
+def _split(block: str) -> Iterator[str]:
+    start = 0
+    for found in ENDING.finditer(block):
+        if _ends(block, found):
+            yield block[start : found.end()].strip()
+            start = found.end()
+    if rest := block[start:].strip():
+        yield rest
+
+
+def _ends(block: str, found: re.Match[str]) -> bool:
+    """Whether this mark ends a sentence, and is not part of an abbreviation, an initial or an ordinal."""
+    if found[0][0] != ".":
+        return True
+    following = block[found.end() :].lstrip()[:1]
+    if following.islower():
+        return False
+    before = block[max(0, found.start() - 24) : found.start()]
+    word = before.rsplit(maxsplit=1)[-1].lstrip("(\"'“‘«[").casefold() if before.strip() else ""
+    if len(word) == 1 and word.isalpha() and unicodedata.category(word) != "Lo":
+        return False
+    return word not in ABBREVIATIONS and ORDINAL.search(before) is None
+
+
+def _cut(sentence: str) -> Iterator[str]:
+    while len(sentence) > LONGEST:
+        at = max(sentence.rfind(mark, LONGEST // 4, LONGEST) for mark in ("; ", ", ", " "))
+        at = at + 1 if at > 0 else LONGEST
+        yield sentence[:at].strip()
+        sentence = sentence[at:].strip()
+    if sentence:
+        yield sentence
