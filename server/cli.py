@@ -10,14 +10,16 @@ import importlib
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from types import TracebackType
 
 import rich_click as click
 
-from graph.errors import TrivetError
+from config.given import SettingsProblem
+from graph.errors import SettingsError, TrivetError
 from server.commands.options import common_options
-from server.commands.terminal import sentence
+from server.commands.sentences import sentence
 from server.exit_codes import ExitCode, exit_code
 
 COMMANDS = {
@@ -88,12 +90,14 @@ def run(arguments: list[str]) -> int:
         error.show()
         print_error("usage", error.format_message(), as_json=as_json)
         return error.exit_code
-    except TrivetError as error:
+    except (TrivetError, SettingsProblem) as error:
         if "--debug" in arguments:
-            raise
-        print(f"trivet: {sentence(str(error))}", file=sys.stderr)
-        print_error(error.kind, str(error), as_json=as_json)
-        return exit_code(error)
+            traceback.print_exception(error)
+        # The settings know nothing of our errors: they are a layer below.
+        known = error if isinstance(error, TrivetError) else SettingsError(str(error))
+        print(f"trivet: {sentence(str(known))}", file=sys.stderr)
+        print_error(known.kind, str(known), as_json=as_json)
+        return exit_code(known)
     except (click.Abort, KeyboardInterrupt):
         print("trivet: stopped.", file=sys.stderr)
         return ExitCode.INTERRUPTED

@@ -1,0 +1,65 @@
+"""How far an ingestion is: a moving line on a terminal, one log line per second elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+
+from ingestion.report import Progress
+from server.commands.sentences import sentence
+
+SECONDS_BETWEEN_LINES = 1.0
+
+
+@contextmanager
+def ingestion_progress(source: str) -> Iterator[Callable[[Progress], None]]:
+    """What `ingest` calls with its progress."""
+    console = Console(stderr=True, highlight=False)
+    if console.is_terminal and not console.is_dumb_terminal:
+        with _moving(console) as show:
+            yield show
+    else:
+        yield _Lines(source)
+
+
+def _counts(progress: Progress) -> str:
+    rate = progress.chunks / progress.seconds if progress.seconds > 0 else 0.0
+    return f"{progress.pages:,} pages, {progress.chunks:,} chunks, {rate:,.0f} chunks/s"
+
+
+@contextmanager
+def _moving(console: Console) -> Iterator[Callable[[Progress], None]]:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=16),
+        TextColumn("{task.fields[counts]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with RichProgress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None, counts="")
+        # A dump is streamed, so nobody knows how many pages are to come: the bar only shows that it lives.
+        yield lambda progress: bar.update(task, description=progress.stage, counts=_counts(progress))
+
+
+class _Lines:
+    """Log lines, at most one a second, and one for each new stage."""
+
+    def __init__(self, source: str) -> None:
+        self._source = sentence(source)
+        self._next = 0.0
+        self._stage = ""
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now < self._next and progress.stage == self._stage:
+            return
+        self._next, self._stage = now + SECONDS_BETWEEN_LINES, progress.stage
+        title = f", at “{sentence(progress.title)}”" if progress.title else ""
+        print(f"{self._source}: {progress.stage}: {_counts(progress)}{title}", file=sys.stderr, flush=True)
