@@ -1,0 +1,41 @@
+"""What the HTTP interfaces need of the product."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from config.settings import Settings
+from graph.protocols import ChatModel, Embedder
+from server.model import Answer, AnswerEvent, Question, SearchResult
+
+ESSENTIAL = frozenset({"store", "vectors"})
+"""Without these there is no answer at all; without any other dependency there is a poorer one."""
+
+
+class Answerer(Protocol):
+    """Search and answers, without the machinery behind them."""
+
+    @property
+    def personas(self) -> tuple[str, ...]:
+        """Names, the configured one first."""
+        ...
+
+    @property
+    def chat(self) -> ChatModel | None: ...
+    @property
+    def embedder(self) -> Embedder: ...
+    async def search(self, question: Question) -> SearchResult: ...
+    async def answer(self, question: Question) -> Answer: ...
+    def stream(self, question: Question) -> AsyncIterator[AnswerEvent]: ...
+    async def check(self) -> dict[str, str]:
+        """Dependency → "ok", "off" or what is wrong with it."""
+        ...
+
+    def announce(self, url: str) -> None:
+        """Tell the command line where this server is, now that it listens."""
+        ...
+
+
+OpenAnswerer = Callable[[Settings], AbstractAsyncContextManager[Answerer]]

@@ -1,0 +1,86 @@
+"""The `Answerer` over the opened backends: the one that is served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from config.settings import Settings
+from graph.errors import DependencyDownError, TrivetError
+from server.answer.answer import stream_answer, whole_answer
+from server.backends import Backends
+from server.http.answerer import Answerer
+from server.model import Answer, AnswerEvent, Question, SearchResult
+from server.open import open_backends
+from server.search import search
+
+CHECK_SECONDS = 1.0
+
+
+class BackendsAnswerer:
+    """Passes everything on to the flow."""
+
+    def __init__(self, backends: Backends) -> None:
+        self._backends = backends
+        self.chat = backends.chat
+        self.embedder = backends.embedder
+        configured = backends.settings.answer.persona
+        self.personas = (configured, *sorted(set(backends.personas) - {configured}))
+
+    async def search(self, question: Question) -> SearchResult:
+        return await search(question, self._backends)
+
+    async def answer(self, question: Question) -> Answer:
+        return await whole_answer(question, self._backends)
+
+    def stream(self, question: Question) -> AsyncIterator[AnswerEvent]:
+        return stream_answer(question, self._backends)
+
+    async def check(self) -> dict[str, str]:
+        backends = self._backends
+        settings = backends.settings
+        checks: dict[str, Awaitable[object]] = {
+            "store": asyncio.to_thread(backends.state.meta, "schema"),
+            "graph": backends.graph.counts(),
+            "vectors": backends.vectors.ids("readiness"),
+        }
+        if backends.chat is not None:
+            checks["llm"] = _reach("llm", settings.llm.url)
+        if backends.web is not None:
+            checks["web"] = _reach("web", settings.web.searxng_url)
+        outcomes = await asyncio.gather(*(_outcome(check) for check in checks.values()))
+        return {"llm": "off", "web": "off"} | dict(zip(checks, outcomes, strict=True))
+
+
+@asynccontextmanager
+async def open_answerer(settings: Settings) -> AsyncIterator[Answerer]:
+    backends = await open_backends(settings, command="serve")
+    try:
+        yield BackendsAnswerer(backends)
+    finally:
+        await backends.close()
+
+
+async def _outcome(check: Awaitable[object]) -> str:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            await check
+    except TimeoutError:
+        return f"no answer within {CHECK_SECONDS:g} s"
+    except TrivetError as error:
+        return str(error)
+    return "ok"
+
+
+async def _reach(name: str, url: str) -> None:
+    """A connection and no more: a request would cost the service work, and its key."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        _, writer = await asyncio.open_connection(parts.hostname, port)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DependencyDownError(f"{parts.hostname}:{port} cannot be reached: {reason}", dependency=name) from None
+    writer.close()

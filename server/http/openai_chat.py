@@ -1,0 +1,83 @@
+"""`/v1/chat/completions`: an answer in OpenAI's form, whole or streamed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
+
+from litestar import Controller, Response, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.response import Stream
+
+from server.http.background import is_background, run_background
+from server.http.event_stream import PING, event_stream
+from server.http.openai_answers import ChatCompletion, ChatWriter
+from server.http.openai_models import OPENAI_ERRORS, find_model
+from server.http.openai_requests import ChatRequest, read_messages, to_question
+from server.http.requests import ApiRequest
+from server.http.work import Fault, Ping, ServingDependency
+from server.model import Answer, AnswerEvent, CitationEvent, DoneEvent, FoundEvent, TextEvent
+
+WHOLE = {200: ResponseSpec(ChatCompletion, description="The answer.", generate_examples=False)}
+
+
+class ChatController(Controller):
+    """Chat completions."""
+
+    path = "/v1/chat/completions"
+    tags = ("openai",)
+
+    @post(status_code=200, summary="Answer the last message of the user", responses=WHOLE | OPENAI_ERRORS)
+    async def complete(
+        self, data: ChatRequest, request: ApiRequest, serving: ServingDependency
+    ) -> Response[ChatCompletion] | Stream:
+        """As OpenAI's, with sources; unknown keys are ignored. With `stream` it is a row of server-sent events."""
+        messages = read_messages(data)
+        background = is_background(messages)
+        model = find_model(data.model, serving.answerer.personas)
+        question = to_question(data, messages, model.persona)
+        writer = ChatWriter(
+            model=model.id, options=serving.options, wants_usage=data.wants_usage, with_sources=not background
+        )
+        if not background and not data.stream:
+            return Response(writer.whole(await serving.finish(request, serving.answerer.answer(question))))
+        events = (
+            run_background(question.text, data, serving.answerer.chat)
+            if background
+            else serving.answerer.stream(question)
+        )
+        if not data.stream:
+            return Response(writer.whole(await serving.finish(request, _whole(events))))
+        return event_stream(_encoded(await serving.begin(request, events), writer))
+
+
+async def _whole(events: AsyncIterator[AnswerEvent]) -> Answer:
+    """The answer that the last event has."""
+    async for event in events:
+        if isinstance(event, DoneEvent):
+            return event.answer
+    raise AssertionError("a stream of answer events ended without its DoneEvent")
+
+
+async def _encoded(items: AsyncGenerator[AnswerEvent | Ping | Fault], writer: ChatWriter) -> AsyncGenerator[bytes]:
+    async with aclosing(items):
+        for chunk in writer.begin():
+            yield chunk
+        async for item in items:
+            for chunk in _chunks(item, writer):
+                yield chunk
+
+
+def _chunks(item: AnswerEvent | Ping | Fault, writer: ChatWriter) -> Iterator[bytes]:
+    if isinstance(item, Ping):
+        yield writer.empty() if writer.options.ping_as_delta else PING
+    elif isinstance(item, Fault):
+        yield from writer.fault(item.told())
+    elif isinstance(item, FoundEvent):
+        yield from writer.found(item.found)
+    elif isinstance(item, TextEvent):
+        yield writer.text(item.text)
+    elif isinstance(item, CitationEvent):
+        yield from writer.citation(item.citation)
+    else:
+        yield from writer.end(item.answer)

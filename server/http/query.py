@@ -1,0 +1,96 @@
+"""`/api/search`, `/api/query` and `/api/query/stream`: the native API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from litestar import Controller, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.response import Stream
+
+from graph.errors import NotFoundError
+from server.http.answerer import Answerer
+from server.http.event_stream import MEDIA_TYPE, PING, event_stream, named_event
+from server.http.problems import Problem
+from server.http.requests import ApiRequest
+from server.http.views import (
+    QueryRequest,
+    QueryResponse,
+    SearchRequest,
+    SearchResponse,
+    view_answer,
+    view_citation,
+    view_search,
+)
+from server.http.work import Fault, Ping, ServingDependency
+from server.model import AnswerEvent, CitationEvent, FoundEvent, TextEvent
+
+PROBLEMS: dict[int, ResponseSpec] = {
+    400: ResponseSpec(Problem, description="The request cannot be used; `detail` says why.", generate_examples=False),
+    401: ResponseSpec(Problem, description="The API key is missing or wrong.", generate_examples=False),
+    413: ResponseSpec(Problem, description="The body is too large.", generate_examples=False),
+    502: ResponseSpec(Problem, description="A service answered wrongly.", generate_examples=False),
+    503: ResponseSpec(Problem, description="Too busy, or something it needs is down.", generate_examples=False),
+    504: ResponseSpec(Problem, description="No answer within the deadline.", generate_examples=False),
+}
+UNKNOWN_PERSONA = ResponseSpec(Problem, description="There is no such persona.", generate_examples=False)
+
+
+class QueryController(Controller):
+    """Questions to evidence and to answers."""
+
+    path = "/api"
+    tags = ("questions",)
+
+    @post("/search", status_code=200, summary="Find evidence", responses=PROBLEMS)
+    async def find(self, data: SearchRequest, request: ApiRequest, serving: ServingDependency) -> SearchResponse:
+        """What an answer would rest on, without an answer: no language model is asked."""
+        found = await serving.finish(request, serving.answerer.search(data.to_question()))
+        return view_search(found, explain=data.explain)
+
+    @post("/query", status_code=200, summary="Answer a question", responses=PROBLEMS | {404: UNKNOWN_PERSONA})
+    async def answer(self, data: QueryRequest, request: ApiRequest, serving: ServingDependency) -> QueryResponse:
+        """A whole answer with its citations and evidence."""
+        check_persona(data.persona, serving.answerer)
+        answer = await serving.finish(request, serving.answerer.answer(data.to_question()))
+        return view_answer(answer, explain=data.explain)
+
+    @post(
+        "/query/stream",
+        status_code=200,
+        media_type=MEDIA_TYPE,
+        summary="Answer a question, as it is written",
+        responses=PROBLEMS | {404: UNKNOWN_PERSONA},
+    )
+    async def stream(self, data: QueryRequest, request: ApiRequest, serving: ServingDependency) -> Stream:
+        """Server-sent events: `legs`, `evidence`, then `token` and `citation`, at last `done` or `error`."""
+        check_persona(data.persona, serving.answerer)
+        items = await serving.begin(request, serving.answerer.stream(data.to_question()))
+        return event_stream(_encoded(items, explain=data.explain))
+
+
+def check_persona(name: str, answerer: Answerer) -> None:
+    if name and name not in answerer.personas:
+        raise NotFoundError(f"There is no persona {name!r}; there are {', '.join(answerer.personas)}.")
+
+
+async def _encoded(items: AsyncGenerator[AnswerEvent | Ping | Fault], *, explain: bool) -> AsyncGenerator[bytes]:
+    async with aclosing(items):
+        async for item in items:
+            yield _encode(item, explain=explain)
+
+
+def _encode(item: AnswerEvent | Ping | Fault, *, explain: bool) -> bytes:
+    if isinstance(item, Ping):
+        return PING
+    if isinstance(item, Fault):
+        return named_event("error", item.told())
+    if isinstance(item, FoundEvent):
+        view = view_search(item.found, explain=explain)
+        return named_event("legs", {"legs": view.legs}) + named_event("evidence", view)
+    if isinstance(item, TextEvent):
+        return named_event("token", {"text": item.text})
+    if isinstance(item, CitationEvent):
+        return named_event("citation", view_citation(item.citation))
+    return named_event("done", view_answer(item.answer, explain=explain))

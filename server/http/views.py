@@ -1,0 +1,258 @@
+"""The native API's bodies: what may be asked, and how evidence and answers are shown."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from graph.model import ChatMessage, Evidence, LegRank, PageType, Provenance, SearchFilter
+from server.http.links import followable
+from server.model import Answer, Citation, Mode, Question, SearchResult, Zone
+
+MAX_EVIDENCE = 50
+MAX_TOKENS = 1_000_000
+MAX_STOPS = 16
+
+Name = Annotated[str, Meta(min_length=1, max_length=500)]
+Names = Annotated[tuple[Name, ...], Meta(max_length=100)]
+QuestionText = Annotated[str, Meta(min_length=1, description="The question, in any language the wiki is asked in.")]
+Limit = Annotated[int, Meta(ge=0, le=MAX_EVIDENCE, description="Entries of evidence; 0: the configured number.")]
+Temperature = Annotated[float, Meta(ge=0, le=2, description="Of the model; null: the persona's.")]
+MaxTokens = Annotated[int, Meta(ge=1, le=MAX_TOKENS, description="Upper size of the answer; null: the persona's.")]
+Stop = Annotated[str, Meta(min_length=1, max_length=200)]
+Stops = Annotated[tuple[Stop, ...], Meta(max_length=MAX_STOPS, description="The answer ends before any of these.")]
+
+
+class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which pages may answer; an empty list means all."""
+
+    sources: Names = ()
+    page_types: Annotated[tuple[PageType, ...], Meta(max_length=20)] = ()
+    languages: Names = ()
+    categories: Names = ()
+
+    def to_model(self) -> SearchFilter:
+        return SearchFilter(
+            sources=self.sources,
+            page_types=self.page_types,
+            languages=self.languages,
+            categories=self.categories,
+        )
+
+
+class HistoryMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An earlier turn of the conversation."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to look for."""
+
+    question: QuestionText
+    limit: Limit = 0
+    filter: Filter = Filter()
+    web: Annotated[bool, Meta(description="Whether the web may be asked too.")] = True
+    explain: Annotated[bool, Meta(description="Whether to say why each piece of evidence is there.")] = False
+
+    def to_question(self) -> Question:
+        return Question(text=self.question, where=self.filter.to_model(), limit=self.limit, use_web=self.web)
+
+
+class QueryRequest(SearchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to answer, and how."""
+
+    persona: Annotated[str, Meta(max_length=50, description="Who answers; empty: the configured one.")] = ""
+    history: Annotated[tuple[HistoryMessage, ...], Meta(max_length=10_000, description="Oldest first.")] = ()
+    temperature: Temperature | None = None
+    max_tokens: MaxTokens | None = None
+    stop: Stops = ()
+
+    def to_question(self) -> Question:
+        return Question(
+            text=self.question,
+            history=tuple(ChatMessage(role=turn.role, content=turn.content) for turn in self.history),
+            persona=self.persona,
+            where=self.filter.to_model(),
+            limit=self.limit,
+            use_web=self.web,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            stop=self.stop,
+        )
+
+
+class RankView(Struct, frozen=True, kw_only=True):
+    """Where one ranking put the evidence, and what that added to its fused score."""
+
+    ranking: str
+    rank: int
+    score: float
+    contribution: float
+
+
+class ProvenanceView(Struct, frozen=True, kw_only=True):
+    """Why a piece of evidence is there."""
+
+    ranks: tuple[RankView, ...]
+    entities: tuple[str, ...]
+    path: tuple[str, ...]
+    boost: float
+    rerank_score: float | None
+    duplicates: tuple[str, ...]
+
+
+class EvidenceView(Struct, frozen=True, kw_only=True):
+    """A passage an answer may rest on. `key`, `page_id`, `context` and `provenance` are there with `explain`.
+
+    `url` is empty where there is none that can be followed.
+    """
+
+    number: int
+    title: str
+    heading_path: tuple[str, ...]
+    url: str
+    text: str
+    origin: str
+    source: str
+    modified: str
+    score: float
+    key: str | UnsetType = UNSET
+    page_id: str | UnsetType = UNSET
+    context: str | UnsetType = UNSET
+    provenance: ProvenanceView | UnsetType = UNSET
+
+
+class CitationView(Struct, frozen=True, kw_only=True):
+    """`[number]` at `answer[start:end]`, and the evidence it stands for."""
+
+    number: int
+    start: int
+    end: int
+    title: str
+    url: str
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Tokens of the model; zero where none was asked."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class SearchResponse(Struct, frozen=True, kw_only=True):
+    """What was found."""
+
+    question: str
+    language: str
+    keywords: tuple[str, ...]
+    zone: Zone
+    evidence: tuple[EvidenceView, ...]
+    legs: dict[str, str]
+    milliseconds: dict[str, float]
+
+
+class QueryResponse(Struct, frozen=True, kw_only=True):
+    """An answer with what it rests on."""
+
+    answer: str
+    mode: Mode
+    zone: Zone
+    persona: str
+    model: str
+    language: str
+    keywords: tuple[str, ...]
+    citations: tuple[CitationView, ...]
+    evidence: tuple[EvidenceView, ...]
+    legs: dict[str, str]
+    notes: tuple[str, ...]
+    finish_reason: Literal["stop", "length"]
+    usage: Usage
+    milliseconds: dict[str, float]
+
+
+def view_search(found: SearchResult, *, explain: bool) -> SearchResponse:
+    return SearchResponse(
+        question=found.question,
+        language=found.language,
+        keywords=found.keywords,
+        zone=found.zone,
+        evidence=view_evidence(found.evidence, explain=explain),
+        legs=found.legs,
+        milliseconds=found.milliseconds,
+    )
+
+
+def view_answer(answer: Answer, *, explain: bool) -> QueryResponse:
+    return QueryResponse(
+        answer=answer.text,
+        mode=answer.mode,
+        zone=answer.zone,
+        persona=answer.persona,
+        model=answer.model,
+        language=answer.language,
+        keywords=answer.keywords,
+        citations=tuple(view_citation(citation) for citation in answer.citations),
+        evidence=view_evidence(answer.evidence, explain=explain),
+        legs=answer.legs,
+        notes=answer.notes,
+        finish_reason=answer.finish_reason,
+        usage=Usage(prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens),
+        milliseconds=answer.milliseconds,
+    )
+
+
+def view_citation(citation: Citation) -> CitationView:
+    return CitationView(
+        number=citation.number,
+        start=citation.start,
+        end=citation.end,
+        title=citation.title,
+        url=citation.url if followable(citation.url) else "",
+    )
+
+
+def view_evidence(evidence: tuple[Evidence, ...], *, explain: bool) -> tuple[EvidenceView, ...]:
+    return tuple(_explained(entry) if explain else _short(entry) for entry in evidence)
+
+
+def _short(entry: Evidence) -> EvidenceView:
+    return EvidenceView(
+        number=entry.number,
+        title=entry.title,
+        heading_path=entry.heading_path,
+        url=entry.url if followable(entry.url) else "",
+        text=entry.text,
+        origin=entry.origin,
+        source=entry.source,
+        modified=entry.modified,
+        score=entry.score,
+    )
+
+
+def _explained(entry: Evidence) -> EvidenceView:
+    return msgspec.structs.replace(
+        _short(entry),
+        key=entry.key,
+        page_id=entry.page_id,
+        context=entry.context or entry.text,
+        provenance=_provenance(entry.provenance),
+    )
+
+
+def _provenance(provenance: Provenance) -> ProvenanceView:
+    return ProvenanceView(
+        ranks=tuple(_rank(rank) for rank in provenance.ranks),
+        entities=provenance.entities,
+        path=provenance.path,
+        boost=provenance.boost,
+        rerank_score=provenance.rerank_score,
+        duplicates=provenance.duplicates,
+    )
+
+
+def _rank(rank: LegRank) -> RankView:
+    return RankView(ranking=rank.ranking, rank=rank.rank, score=rank.score, contribution=rank.contribution)
