@@ -1,0 +1,1 @@
+"""Real Neo4j, Ollama and SearXNG for the tests, without Docker: `python -m tests.services.run start all`."""
