@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import re
 import unicodedata
@@ -20,6 +21,14 @@ LONE_JOINER = re.compile(
     "[\u200c\u200d]"
 )
 SURROGATE = re.compile("[\ud800-\udfff]")
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+UTF8_SEQUENCE = re.compile(rb"[\xc3-\xf4][\x80-\xbf]{2}|[\xc3\xc5\xc4][\x80-\xbf]")
 LINE_END = re.compile("\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 
 
@@ -43,10 +52,7 @@ def clean_title(title: str) -> str:
 
 def clean_key(key: str) -> str:
     """A page's key. One that must be cut, or that loses characters, keeps apart from its likes by a hash."""
-    if key == (cleaned := clean_title(key)):
-        return key
-    lossless = unicodedata.normalize("NFC", " ".join(key.split())) if not SURROGATE.search(key) else ""
-    if cleaned == lossless:
+    if unicodedata.normalize("NFC", key) == (cleaned := clean_title(key)):
         return cleaned
     digest = hashlib.sha1(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:8]
     return f"{cleaned[: MAX_TITLE - 9]}~{digest}"
@@ -56,3 +62,33 @@ def printable_name(name: str) -> str:
     """A file name for a message: bytes that are no UTF-8 shown as `\\xff`, control characters escaped."""
     shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in shown)
+
+
+def decode_bytes(data: bytes, *, cut: bool = False) -> str:
+    """The text of a file: UTF-8, UTF-16 or UTF-32 with a byte order mark, or what can only be Latin-1 (cp1252).
+
+    `cut` allows the last character to be incomplete. Raises ValueError, with a sentence, for anything else.
+    """
+    marked = next((mark for mark in BYTE_ORDER_MARKS if data.startswith(mark)), b"")
+    encoding = BYTE_ORDER_MARKS.get(marked, "utf-8")
+    data = data[len(marked) :]
+    try:
+        return codecs.getincrementaldecoder(encoding)("surrogatepass").decode(data, not cut)
+    except UnicodeDecodeError as error:
+        if encoding == "utf-8" and (text := _decode_latin(data)):
+            return text
+        raise ValueError(f"not valid {encoding.upper()} at byte {error.start:,}; save the file as UTF-8") from error
+
+
+def _decode_latin(data: bytes) -> str:
+    """Text in cp1252, or "" where that would make no sense: binary, or UTF-8 that is merely damaged."""
+    if b"\0" in data or UTF8_SEQUENCE.search(data):
+        return ""
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError:
+        return ""
+    foreign = [ch for ch in text if not ch.isascii()]
+    # Prose in a Latin alphabet: few letters carry an accent, and those that do are letters or quotes.
+    letters = sum(ch.isalpha() or ch in "‘’“”–—…«»°§€£·ºª\xa0¿¡" for ch in foreign)
+    return text if len(foreign) <= 0.25 * len(text) and letters >= 0.8 * len(foreign) else ""

@@ -1,0 +1,263 @@
+"""Markdown to cleaned text: headings, lists, rows and code stay; links go to the graph; hidden things go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Protocol
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from mdit_py_plugins.anchors.index import slugify, unique_slug
+from mdit_py_plugins.footnote import footnote_plugin
+
+from graph.model import Link
+from ingestion.clean import CleanedText, TextAssembly, one_line, table_rows
+from ingestion.html_text import VisibleText
+
+MAX_WIKI_LINK = 1_000
+IMAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|avif|mp[34]|m4a|ogg|wav|webm|mov|pdf|canvas)$", re.IGNORECASE)
+ATTRIBUTES = re.compile(r"\s*\{:?(?:\s*[.#][\w-]+)+\s*\}\s*$")
+"""`{.links-list}`, `{#anchor}`: for the renderer."""
+ALERT = re.compile(r"^\[!(\w+)\][+-]?[^\S\n]*")
+OBSIDIAN_COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
+HTML_LINE_END = re.compile(r"\s*\n\s*")
+ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#*)?[ \t]*$")
+SETEXT_LINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+class LinkResolver(Protocol):
+    """Knows the titles of the other pages; both answer "" for what is no page's name."""
+
+    def wiki_link(self, name: str, shown: str) -> str:
+        """The title that `[[name|shown]]` means; of an unknown page, its name."""
+        ...
+
+    def path_link(self, href: str) -> str:
+        """The title of the page that a link's address leads to; "" for other sites and for files."""
+        ...
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # maxNesting: at the preset's 20, what is nested deeper than ten lists is silently left out.
+    parser = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"]).use(footnote_plugin)
+    parser.inline.ruler.before("link", "wikilink", _wiki_link_rule)
+    return parser
+
+
+def _wiki_link_rule(state: StateInline, silent: bool) -> bool:
+    """`[[page#heading|alias]]` and `![[page]]`."""
+    embed = state.src.startswith("![[", state.pos)
+    if not embed and not state.src.startswith("[[", state.pos):
+        return False
+    start = state.pos + (3 if embed else 2)
+    end = state.src.find("]]", start, min(state.posMax, start + MAX_WIKI_LINK))
+    inner = state.src[start:end]
+    if end < 0 or not inner.strip() or "\n" in inner or "[[" in inner:
+        return False
+    if not silent:
+        token = state.push("wikilink", "", 0)
+        token.content = inner
+        token.meta = {"embed": embed}
+    state.pos = end + 2
+    return True
+
+
+def first_heading(head: str) -> str:
+    """The words of a page's first heading if that is one of level 1; `head` may be cut anywhere."""
+    lines = head.split("\n")
+    fence = ""
+    for number, line in enumerate(lines):
+        marks = CODE_FENCE.match(line)
+        if fence:
+            fence = "" if marks and marks[1].startswith(fence) else fence
+        elif marks:
+            fence = marks[1]
+        elif atx := ATX_HEADING.match(line):
+            return plain_line(atx[2] or "") if atx[1] == "#" else ""
+        elif number and (setext := SETEXT_LINE.match(line)) and lines[number - 1].strip():
+            return plain_line(lines[number - 1]) if setext[1][0] == "=" else ""
+    return ""
+
+
+def plain_line(markup: str) -> str:
+    """One line of Markdown without its markup."""
+    rendering = _Rendering(resolver=_NoPages())
+    return one_line("".join(rendering.inline(token) for token in _parser().parseInline(ATTRIBUTES.sub("", markup))))
+
+
+def clean_markdown(text: str, resolver: LinkResolver, *, title: str = "") -> CleanedText:
+    """The cleaned text of a page. A first heading that only repeats the page's title is left out."""
+    rendering = _Rendering(resolver=resolver, title=title)
+    rendering.blocks(_parser().parse(text))
+    assembly = rendering.assembly
+    return CleanedText(
+        text=assembly.text(),
+        sections=tuple(assembly.sections),
+        links=tuple(dict.fromkeys(rendering.links)),
+        linked=rendering.linked,
+        list_items=rendering.list_items,
+    )
+
+
+def _github_anchor(title: str, taken: set[str]) -> str:
+    return unique_slug(slugify(title), taken)
+
+
+class _NoPages:
+    def wiki_link(self, name: str, shown: str) -> str:
+        return ""
+
+    def path_link(self, href: str) -> str:
+        return ""
+
+
+@dataclass(slots=True)
+class _Rendering:
+    """Walks the tokens of one page once."""
+
+    resolver: LinkResolver
+    title: str = ""
+    assembly: TextAssembly = field(default_factory=lambda: TextAssembly(_github_anchor))
+    links: list[Link] = field(default_factory=list)
+    linked: int = 0
+    list_items: int = 0
+    html: VisibleText = field(default_factory=VisibleText)
+    lists: list[int] = field(default_factory=list)
+    """Of each open list the number of its next item, 0 for one with bullets."""
+    new_list: bool = False
+    """Whether a list has begun of which nothing is written yet."""
+    marker: str = ""
+    """What the next line of a list starts with; "" once it is written."""
+
+    def blocks(self, tokens: Sequence[Token]) -> None:
+        at = 0
+        while at < len(tokens):
+            token = tokens[at]
+            if token.type == "table_open":
+                end = next(i for i in range(at, len(tokens)) if tokens[i].type == "table_close")
+                self._table(tokens[at:end])
+                at = end
+            elif token.type == "heading_open":
+                self._heading(int(token.tag[1]), self.inline(tokens[at + 1]))
+                at += 2
+            else:
+                self._block(token)
+            at += 1
+
+    def _block(self, token: Token) -> None:
+        match token.type:
+            case "inline":
+                self._paragraph(self.inline(token))
+            case "fence" | "code_block":
+                if not self.html.hidden:
+                    self.assembly.code(token.content, token.info)
+            case "html_block":
+                source = token.content if "<pre" in token.content else HTML_LINE_END.sub(" ", token.content)
+                seen = self.html.feed(source)
+                self._paragraph("\n".join(line.strip(" ;") for line in seen.split("\n")))
+            case "bullet_list_open" | "ordered_list_open":
+                start = token.attrGet("start") or 1
+                self.new_list = not self.lists
+                self.lists.append(int(start) if token.tag == "ol" else 0)
+            case "bullet_list_close" | "ordered_list_close":
+                self.lists.pop()
+                self.marker = ""
+            case "list_item_open":
+                self.list_items += 1
+                self.marker = f"{self.lists[-1]}. " if self.lists[-1] else "- "
+                self.lists[-1] += bool(self.lists[-1])
+            case _:
+                pass
+
+    def _heading(self, level: int, words: str) -> None:
+        words = one_line(ATTRIBUTES.sub("", words))
+        repeats_title = level == 1 and not self.assembly.sections and words.casefold() == self.title.casefold()
+        if not repeats_title:
+            self.assembly.heading(level, words)
+
+    def _paragraph(self, words: str) -> None:
+        words = ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", ATTRIBUTES.sub("", words))
+        words = OBSIDIAN_COMMENT.sub("", words).strip()
+        if not words:
+            return
+        if not self.lists:
+            self.assembly.block(words)
+            return
+        indent = "  " * (len(self.lists) - 1)
+        lines = words.split("\n")
+        first = f"{indent}{self.marker or '  '}{lines[0]}"
+        rest = [f"{indent}  {line}" for line in lines[1:]]
+        self.assembly.block("\n".join([first, *rest]), close_up=not self.new_list)
+        self.marker, self.new_list = "", False
+
+    def _table(self, tokens: Sequence[Token]) -> None:
+        header: list[str] = []
+        rows: list[list[str]] = []
+        row: list[str] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                row = []
+            elif token.type == "inline":
+                row.append(self.inline(token))
+            elif token.type == "thead_close":
+                header, row = row, []
+            elif token.type == "tr_close" and header:
+                rows.append(row)
+        self.assembly.block(table_rows(header, rows))
+
+    def inline(self, token: Token) -> str:
+        """The words of a paragraph, heading, cell or image description; its links are noted on the way."""
+        seen: list[str] = []
+        opened: list[tuple[str, int]] = []
+        for child in token.children or ():
+            if child.type == "html_inline":
+                seen.append(self.html.feed(child.content))
+            elif self.html.hidden:
+                continue
+            elif child.type == "link_open":
+                opened.append((str(child.attrGet("href") or ""), len(seen)))
+            elif child.type == "link_close" and opened:
+                href, first = opened.pop()
+                self._note(self.resolver.path_link(href), "".join(seen[first:]))
+            else:
+                seen.append(self._words(child))
+        return "".join(seen)
+
+    def _words(self, token: Token) -> str:
+        match token.type:
+            case "text":
+                return token.content
+            case "code_inline":
+                return f"`{token.content}`"
+            case "softbreak":
+                return " "
+            case "hardbreak":
+                return "\n"
+            case "image":
+                return self.inline(token)
+            case "wikilink":
+                return self._wiki_link(token.content.replace("\\|", "|"), embed=bool(token.meta.get("embed")))
+            case _:
+                return ""
+
+    def _wiki_link(self, inner: str, *, embed: bool) -> str:
+        address, _, alias = inner.partition("|")
+        name, _, heading = address.partition("#")
+        name, alias = name.strip(), one_line(alias)
+        if embed and IMAGE.search(name):
+            return "" if re.fullmatch(r"[\dx]*", alias) else alias
+        shown = alias or name or heading.strip("# ^")
+        if name:
+            self._note(self.resolver.wiki_link(name, alias), shown)
+        return shown
+
+    def _note(self, target: str, shown: str) -> None:
+        if target:
+            self.links.append(Link(target=target, shown=one_line(shown)))
+            self.linked += len(shown)

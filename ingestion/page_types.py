@@ -1,0 +1,86 @@
+"""What a page is, from its namespace, its markup and its shape.
+
+The thresholds were set on the sample dumps and folders of the shared data (tests/ingestion/test_page_types.py): lists
+there have at least 45 % of their characters inside links, articles at most 30 %.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from graph.model import PageType
+from ingestion.clean import CleanedText
+
+LIST_LINK_SHARE = 0.4
+"""Share of a page's characters that are the words of links, from which it is a list or an index."""
+LIST_MIN_LINKS = 8
+TITLED_LIST_LINK_SHARE = 0.12
+"""The same for a page whose title says "List of …": a list often describes each of its items."""
+STUB_CHARACTERS = 300
+"""Shorter text is a stub even if no template says so."""
+
+NAMESPACE_TYPES = {
+    0: PageType.ARTICLE,
+    2: PageType.USER,
+    6: PageType.FILE,
+    10: PageType.TEMPLATE,
+    14: PageType.CATEGORY,
+}
+"""By MediaWiki's number of the namespace; odd ones are talk, others not named here are `OTHER` (help, module, …)."""
+
+DISAMBIGUATION_TITLE = re.compile(
+    r"[(（](?:disambiguation|homonymie|begriffsklärung|desambiguación|desambiguação|disambigua|doorverwijspagina"
+    r"|ujednoznacznienie|пояснение|значения|значення|olika betydelser|nozīmju atdalīšana"
+    r"|曖昧さ回避|消歧义|消歧義)[)）]$",
+    re.IGNORECASE,
+)
+DISAMBIGUATION_MARK = re.compile(
+    r"\b(?:disambig|homonymie\b|begriffsklärung|desambigua|disambigua|dp$|doorverwijs|ujednoznacznienie|пояснение$"
+    r"|неоднозначност|багатозначн|nozīmju|nūzeimu|消歧|曖昧さ回避|aimai\b|hndis\b|geodis\b|surname$|given name$)",
+    re.IGNORECASE,
+)
+"""In the name of a template or a category."""
+STUB_MARK = re.compile(
+    r"(?:\b|-)(?:stub|ébauche|esbozo|esboço|мъниче|заготовка|beginnetje|zalążek|nepilneigs?|aizmetnis|小作品)\b"
+    r"|^(?:stub|sg-stub|абвг)",
+    re.IGNORECASE,
+)
+LIST_TITLE = re.compile(
+    r"^(?:lists? of|index of|outline of|glossary of|liste? (?:des?|der|von|over)|lista (?:de|di)|списък|список)\b"
+    r"|^(?:index|contents|table of contents|sitemap|all pages)$",
+    re.IGNORECASE,
+)
+
+
+def type_of_namespace(number: int) -> PageType:
+    """By MediaWiki's number of a namespace."""
+    return PageType.TALK if number > 0 and number % 2 else NAMESPACE_TYPES.get(number, PageType.OTHER)
+
+
+def type_of_article(title: str, cleaned: CleanedText) -> PageType:
+    """Article, list, stub or disambiguation, for a page that may be any of them."""
+    if _is_disambiguation(title, cleaned):
+        return PageType.DISAMBIGUATION
+    if _is_list(title, cleaned):
+        return PageType.LIST
+    marks = (*cleaned.templates, *cleaned.categories)
+    if len(cleaned.text) < STUB_CHARACTERS or any(STUB_MARK.search(mark) for mark in marks):
+        return PageType.STUB
+    return PageType.ARTICLE
+
+
+def _is_disambiguation(title: str, cleaned: CleanedText) -> bool:
+    if DISAMBIGUATION_TITLE.search(title):
+        return True
+    marks: Sequence[str] = (*cleaned.templates, *cleaned.categories)
+    # "Other uses" notes at the top of articles name disambiguation too, so the page must look like one.
+    return any(DISAMBIGUATION_MARK.search(mark) for mark in marks) and len(cleaned.text) < 12_000
+
+
+def _is_list(title: str, cleaned: CleanedText) -> bool:
+    links = len(cleaned.links)
+    share = cleaned.linked / max(1, len(cleaned.text))
+    if LIST_TITLE.search(title):
+        return share >= TITLED_LIST_LINK_SHARE or links >= LIST_MIN_LINKS
+    return links >= LIST_MIN_LINKS and share >= LIST_LINK_SHARE
