@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
+
+from graph.errors import DependencyBusyError
+
+LONGEST_PATIENCE = 5.0
+"""Seconds that a busy server may ask us to wait; for more, the caller is told to come back."""
 
 T = TypeVar("T")
 
@@ -46,4 +51,20 @@ async def with_deadlines(
             except TimeoutError:
                 raise DeadlineError(seconds, started=started) from None
             started = True
+            yield item
+
+
+async def patiently(start: Callable[[], AsyncIterator[T]]) -> AsyncGenerator[T, None]:
+    """The stream; where the server is busy and asks for a short wait, once more after it."""
+    try:
+        async with closing(start()) as stream:
+            async for item in stream:
+                yield item
+        return
+    except DependencyBusyError as error:
+        if error.retry_after > LONGEST_PATIENCE:
+            raise
+        await asyncio.sleep(error.retry_after)
+    async with closing(start()) as stream:
+        async for item in stream:
             yield item
