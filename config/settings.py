@@ -105,6 +105,27 @@ class SearchSettings(Section):
     dedup_cosine: float = Field(0.92, ge=0, le=1, description="Passages at least this similar are one.")
 
 
+class GraphSettings(Section):
+    """[graph]"""
+
+    damping: float = Field(0.85, gt=0, lt=1, description="Share of PageRank's mass that walks on at each step.")
+    iterations: int = Field(8, ge=1, le=100, description="Steps of the walk.")
+    title_weight: float = Field(
+        50.0, ge=0, le=1000, description="Pull of the page about an entity, beside 1 for each passage that names it."
+    )
+    about_weight: float = Field(
+        0.0, ge=0, le=1000, description="Pull of the thing a page is about, beside 1 for each thing its passage names."
+    )
+    link_weight: float = Field(0.3, ge=0, le=1000, description="Pull of a wiki link, beside 1 for a name in the text.")
+    passage_seeds: int = Field(
+        5, ge=0, le=100, description="Best passages of the vector leg that the walk also starts from."
+    )
+    passage_weight_low: float = Field(0.02, ge=0, le=10, description="Their weight where names cover the question.")
+    passage_weight_high: float = Field(0.8, ge=0, le=10, description="Their weight where no name does.")
+    max_nodes: int = Field(50_000, ge=100, le=10_000_000, description="Nodes a question may spread over.")
+    max_edges: int = Field(500_000, ge=100, le=100_000_000, description="Edges a question may spread over.")
+
+
 class WebSettings(Section):
     """[web]"""
 
@@ -176,6 +197,7 @@ class Settings(Section):
     embedder: EmbedderSettings = EmbedderSettings()
     rerank: RerankSettings = RerankSettings()
     search: SearchSettings = SearchSettings()
+    graph: GraphSettings = GraphSettings()
     web: WebSettings = WebSettings()
     llm: LLMSettings = LLMSettings()
     answer: AnswerSettings = AnswerSettings()
@@ -248,8 +270,8 @@ def _plain(given: Given, field: FieldInfo) -> object:
     accepted = {field.annotation, *get_args(field.annotation)}
     if isinstance(value, str) and get_origin(field.annotation) is tuple:
         return [part.strip() for part in value.strip("[] ").replace('"', "").split(",") if part.strip()]
-    if isinstance(value, str) and Path in accepted:
-        if not value:
+    if isinstance(value, str | Path) and Path in accepted:
+        if value == "":
             return None
         return (given.folder or Path.cwd()) / Path(value).expanduser()
     return value

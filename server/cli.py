@@ -48,6 +48,12 @@ class LazyGroup(click.RichGroup):
             command = importlib.import_module(f"server.commands.{name}").command
         return name, command, rest
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return ExitCode.BROKEN_PIPE
+
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="trivet", message="trivet %(version)s")
@@ -101,8 +107,6 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         print("trivet: stopped.", file=sys.stderr)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        return ExitCode.BROKEN_PIPE
     return result if isinstance(result, int) else ExitCode.OK
 
 

@@ -1,0 +1,61 @@
+"""Runs the `trivet` command as a user would: in a process of its own, in an empty folder, with a clean environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+KEPT = ("PATH", "HOME", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "TMPDIR")
+TIMEOUT = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    """`home` is the store's folder, `folder` where commands are called."""
+
+    home: Path
+    folder: Path
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        return {**kept, "TRIVET_HOME": str(self.home), "COLUMNS": "80", **(more or {})}
+
+    def start(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "server.cli", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+            cwd=self.folder,
+            env=self.environment(environment),
+        )
+
+    def __call__(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ended:
+        with self.start(*arguments, environment=environment) as process:
+            try:
+                out, err = process.communicate(timeout=TIMEOUT)
+            finally:
+                process.kill()
+        return Ended(process.returncode, out, err)
