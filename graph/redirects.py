@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from graph.model import PageType
+
 LONGEST_CHAIN = 16
 """MediaWiki follows one redirect; bots repair longer chains, so a longer one than this is a mistake."""
 
@@ -15,6 +17,7 @@ class RedirectTarget:
 
     page_id: str
     title: str
+    page_type: PageType
     redirect_to: str = ""
 
 

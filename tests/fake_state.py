@@ -61,7 +61,7 @@ class FakeState:
             for manifest, chunks, names in pages:
                 self._drop(manifest.page_id, keep=set(manifest.chunk_ids))
                 self._now.manifests[manifest.page_id] = manifest
-                self._now.chunks.update({chunk.id: chunk for chunk in chunks})
+                self._now.chunks.update({chunk.id: chunk for chunk in chunks if chunk.id in manifest.chunk_ids})
                 self._now.names.update({chunk_id: tuple(found) for chunk_id, found in names.items()})
                 self._now.unlinked.update(manifest.chunk_ids)
                 if missing := set(manifest.chunk_ids) - self._now.chunks.keys():
@@ -128,7 +128,7 @@ class FakeState:
     def titles(self) -> Iterator[tuple[str, str, str]]:
         for page in self.all_manifests():
             if page.redirect_to:
-                target = follow(page.redirect_to, lambda form, source=page.source: self._find(source, form))
+                target = self._target(page)
                 about = self._now.manifests[target.page_id] if target else page
                 if about.page_type in EMBEDDED_TYPES:
                     yield about.page_id, page.title, about.title
@@ -137,16 +137,16 @@ class FakeState:
                     yield page.page_id, title, page.title
 
     def dangling_redirects(self, source: str) -> Sequence[tuple[str, str]]:
-        return [
-            (page.title, page.redirect_to)
-            for page in self.all_manifests(source)
-            if page.redirect_to and follow(page.redirect_to, lambda form: self._find(source, form)) is None
-        ]
+        redirects = [page for page in self.all_manifests(source) if page.redirect_to]
+        return [(page.title, page.redirect_to) for page in redirects if self._target(page) is None]
+
+    def _target(self, redirect: Manifest) -> RedirectTarget | None:
+        return follow(redirect.redirect_to, lambda form: self._find(redirect.source, form))
 
     def _find(self, source: str, form: str) -> RedirectTarget | None:
         same = [page for page in self.all_manifests(source) if title_form(page.title) == form]
         best = min(same, key=lambda page: (page.redirect_to != "", page.page_id), default=None)
-        return RedirectTarget(best.page_id, best.title, best.redirect_to) if best else None
+        return RedirectTarget(best.page_id, best.title, best.page_type, best.redirect_to) if best else None
 
     def add_changed_keys(self, keys: Sequence[str]) -> None:
         with self._lock:
@@ -168,6 +168,11 @@ class FakeState:
         chunk = self._now.chunks[chunk_id]
         title = self._now.manifests[chunk.page_id].title
         return f" {' '.join(words(embedded_text(title, chunk.heading_path, chunk.text)))} "
+
+    def unlink_pages(self, page_ids: Sequence[str]) -> None:
+        with self._lock:
+            for manifest in self.manifests(page_ids).values():
+                self._now.unlinked.update(manifest.chunk_ids)
 
     def unlinked(self, limit: int) -> Sequence[str]:
         with self._lock:

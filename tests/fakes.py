@@ -247,6 +247,10 @@ class FakeGraph:
             version=version,
         )
 
+    async def linking_pages(self, entity_ids: Sequence[str]) -> set[str]:
+        wanted = set(entity_ids)
+        return {page.page_id for page in self.pages.values() if not wanted.isdisjoint(page.link_entities)}
+
     async def mentions_of(self, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Mention, ...]]:
         return {
             chunk_id: tuple(
