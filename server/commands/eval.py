@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import rich_click as click
 
@@ -12,7 +13,7 @@ from server.commands.options import common_options, options_of
 from server.commands.progress import ingestion_progress
 from server.commands.setup import settings_of
 from server.commands.terminal import Printer, print_json
-from server.evaluate import evaluate
+from server.evaluate import Run, evaluate
 
 
 @click.command()
@@ -35,12 +36,12 @@ def command(context: click.Context, folder: Path, index_dir: Path | None, limit:
     if options.json:
         print_json(measured)
     else:
-        _print_table(measured["dataset"], measured["runs"], Printer())
+        _print_table(folder.name, cast(list[Run], measured["runs"]), Printer())
 
 
-def _print_table(dataset: str, runs: Sequence[Mapping[str, object]], out: Printer) -> None:
+def _print_table(dataset: str, runs: Sequence[Run], out: Printer) -> None:
     out.line((dataset, "bold"))
-    names = [name for name in runs[0] if name != "name"] if runs else []
+    names = [name for name in runs[0] if name != "name"]
     out.line(f"{'run':<10}" + "".join(f"{name:>11}" for name in names))
     for run in runs:
         cells = (

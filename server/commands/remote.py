@@ -1,0 +1,94 @@
+"""The API of a running server that holds the store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import msgspec
+
+from config.settings import Settings
+from graph.errors import DependencyDownError, DependencyFaultError, InputError, SettingsError, TrivetError
+from server.http.views import QueryRequest, QueryResponse, SearchRequest, SearchResponse
+
+
+class RemoteKnowledge:
+    """Asks the server; its errors become ours, so that a command ends the same way wherever the store is."""
+
+    def __init__(self, url: str, client: httpx.AsyncClient) -> None:
+        self._url = url
+        self._client = client
+
+    async def ask(self, request: QueryRequest) -> QueryResponse:
+        return msgspec.json.decode(await self._post("/api/query", request), type=QueryResponse)
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        return msgspec.json.decode(await self._post("/api/search", request), type=SearchResponse)
+
+    async def _post(self, path: str, request: SearchRequest) -> bytes:
+        body = msgspec.json.encode(request)
+        with_type = {"Content-Type": "application/json"}
+        try:
+            response = await self._client.post(path, content=body, headers=with_type)
+        except httpx.HTTPError as error:
+            raise _unreachable(self._url, error) from None
+        if not response.is_success:
+            raise _problem(self._url, response)
+        return response.content
+
+
+@asynccontextmanager
+async def open_remote(url: str, settings: Settings) -> AsyncIterator[RemoteKnowledge]:
+    async with _client(url, settings, seconds=settings.server.request_seconds + 5.0) as client:
+        yield RemoteKnowledge(url, client)
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """`/readyz`; the dependencies are told only to whoever has the key."""
+
+    status: str
+    dependencies: dict[str, str] = {}
+
+
+async def readiness(url: str, settings: Settings) -> Readiness:
+    """How a server says it does; a server that does not answer is a status too."""
+    async with _client(url, settings, seconds=5.0) as client:
+        try:
+            response = await client.get("/readyz")
+            return msgspec.json.decode(response.content, type=Readiness)
+        except (httpx.HTTPError, msgspec.MsgspecError) as error:
+            return Readiness(status=f"does not answer ({type(error).__name__})")
+
+
+def _client(url: str, settings: Settings, *, seconds: float) -> httpx.AsyncClient:
+    key = settings.server.api_key.get_secret_value()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    # Not through a proxy: the server is on this machine.
+    return httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds, trust_env=False)
+
+
+class _Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of RFC 9457's problem details that is shown."""
+
+    detail: str = ""
+
+
+def _unreachable(url: str, error: Exception) -> TrivetError:
+    return DependencyDownError(
+        f"The server at {url} holds the store but does not answer ({type(error).__name__}); stop it or wait for it.",
+        dependency="server",
+    )
+
+
+def _problem(url: str, response: httpx.Response) -> TrivetError:
+    """The server's own sentence, as the error it would have been here."""
+    try:
+        said = msgspec.json.decode(response.content, type=_Problem).detail
+    except msgspec.MsgspecError:
+        said = f"HTTP {response.status_code}"
+    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        return SettingsError(f"The server at {url} holds the store and wants its API key; set server.api_key.")
+    if response.is_client_error:
+        return InputError(said)
+    return DependencyFaultError(f"The server at {url} says: {said}", dependency="server")

@@ -1,0 +1,87 @@
+"""What is in a store and who holds it, read without the vector engine: safe while another process works on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from graph.home import GRAPH_FILE, STATE_FILE, Holder, HomeLock, HomeStamp
+from graph.model import GraphCounts, PageType
+from graph.sqlite_graph import SqliteGraph
+from graph.sqlite_state import SqliteState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """One wiki in the store."""
+
+    name: str
+    pages: int
+    redirects: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """`stamp` and `counts` are None where there is no store yet."""
+
+    home: str
+    holder: Holder | None
+    stamp: HomeStamp | None
+    counts: GraphCounts | None
+    sources: tuple[SourceStatus, ...] = ()
+    unfinished: int = 0
+    """Chunks of a batch that is being written, or was cut short; the next ingestion finishes it."""
+    bytes: int = 0
+
+
+async def status_of(home: Path) -> StoreStatus:
+    """Raises `StoreError` where the store cannot be read. SQLite lets several processes read at once."""
+    holder = HomeLock.holder(home)
+    stamp = HomeStamp.read(home)
+    if stamp is None or not (home / STATE_FILE).exists() or not (home / GRAPH_FILE).exists():
+        return StoreStatus(home=str(home), holder=holder, stamp=stamp, counts=None)
+    sources, unfinished = await asyncio.to_thread(_read_state, home)
+    graph = SqliteGraph(home / GRAPH_FILE)
+    try:
+        counts = await graph.counts()
+    finally:
+        await graph.close()
+    return StoreStatus(
+        home=str(home),
+        holder=holder,
+        stamp=stamp,
+        counts=counts,
+        sources=sources,
+        unfinished=unfinished,
+        bytes=_size(home),
+    )
+
+
+def _read_state(home: Path) -> tuple[tuple[SourceStatus, ...], int]:
+    pages: Counter[str] = Counter()
+    redirects: Counter[str] = Counter()
+    chunks: Counter[str] = Counter()
+    with closing(SqliteState(home / STATE_FILE)) as state:
+        for manifest in state.all_manifests():
+            redirect = manifest.page_type is PageType.REDIRECT
+            (redirects if redirect else pages)[manifest.source] += 1
+            chunks[manifest.source] += len(manifest.chunk_ids)
+        unfinished = len(state.unfinished())
+    names = sorted(pages.keys() | redirects.keys())
+    return tuple(
+        SourceStatus(name=name, pages=pages[name], redirects=redirects[name], chunks=chunks[name]) for name in names
+    ), unfinished
+
+
+def _size(home: Path) -> int:
+    total = 0
+    for path in home.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue  # another process has just removed it
+    return total
