@@ -1,4 +1,4 @@
-"""Runs the `trivet` command as a user would: in a process of its own, in an empty folder, with a clean environment."""
+"""Runs the `trivet` command as a user would: in an empty folder, with a clean environment."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from server.cli import run
 
 ROOT = Path(__file__).parents[2]
 KEPT = ("PATH", "HOME", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "TMPDIR")
@@ -41,6 +45,7 @@ class Cli:
         return {**kept, "TRIVET_HOME": str(self.home), "COLUMNS": "80", **(more or {})}
 
     def start(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """In a process of its own, which the caller waits for."""
         return subprocess.Popen(
             [sys.executable, "-m", "server.cli", *map(str, arguments)],
             stdout=subprocess.PIPE,
@@ -52,10 +57,40 @@ class Cli:
             env=self.environment(environment),
         )
 
-    def __call__(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ended:
+    def process(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ended:
         with self.start(*arguments, environment=environment) as process:
             try:
                 out, err = process.communicate(timeout=TIMEOUT)
             finally:
                 process.kill()
         return Ended(process.returncode, out, err)
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessCli:
+    """The same without a process for each command: the models are imported once."""
+
+    cli: Cli
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    @property
+    def home(self) -> Path:
+        return self.cli.home
+
+    @property
+    def folder(self) -> Path:
+        return self.cli.folder
+
+    def __call__(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Ended:
+        with self.monkeypatch.context() as patch:
+            patch.chdir(self.folder)
+            for name in os.environ.keys() - self.cli.environment().keys():
+                if name.startswith(("TRIVET_", "HYBRID_RAG_", "VECTOR_SIMILARITY_")):
+                    patch.delenv(name)
+            for name, value in self.cli.environment(environment).items():
+                patch.setenv(name, value)
+            self.capsys.readouterr()
+            code = run([str(argument) for argument in arguments])
+            out, err = self.capsys.readouterr()
+        return Ended(code, out, err)

@@ -5,29 +5,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from graph import errors
 from graph.errors import TrivetError
 from server.exit_codes import CODES, ExitCode, exit_code
-from tests.server.cli_runner import ROOT, Cli
+from tests.server.cli_runner import ROOT, Cli, InProcessCli
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    (tmp_path / "here").mkdir()
-    return Cli(home=tmp_path / "home", folder=tmp_path / "here")
-
-
-def test_version(cli: Cli) -> None:
-    ended = cli("--version")
+def test_version(shell: Cli) -> None:
+    ended = shell.process("--version")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("trivet 0.")
 
 
-def test_help_and_version_import_no_model_and_no_server(cli: Cli) -> None:
+def test_help_and_version_import_no_model_and_no_server() -> None:
     """What makes them fast. Seconds are for a quiet machine; modules can be counted anywhere."""
     heavy = "numpy|onnxruntime|spacy|litestar|pydantic|qdrant_edge|httpx|scipy|trafilatura"
     for option in ("--help", "--version"):
@@ -50,7 +43,9 @@ def test_help_and_version_import_no_model_and_no_server(cli: Cli) -> None:
         (["config", "show", "--config", "no.toml"], 3, "--config names no.toml"),
     ],
 )
-def test_a_wrong_command_line_is_one_sentence_on_stderr(cli: Cli, arguments: list[str], code: int, words: str) -> None:
+def test_a_wrong_command_line_is_one_sentence_on_stderr(
+    cli: InProcessCli, arguments: list[str], code: int, words: str
+) -> None:
     ended = cli(*arguments)
     assert ended.code == code
     assert ended.out == ""
@@ -58,14 +53,14 @@ def test_a_wrong_command_line_is_one_sentence_on_stderr(cli: Cli, arguments: lis
     assert "Traceback" not in ended.err
 
 
-def test_errors_are_one_line(cli: Cli) -> None:
+def test_errors_are_one_line(cli: InProcessCli) -> None:
     ended = cli("config", "show", environment={"TRIVET_SERVER__PORT": "x\x1b[31m\ny"})
     assert ended.code == 3
     assert ended.err.count("\n") == 1
     assert "\x1b" not in ended.err
 
 
-def test_with_json_an_error_is_an_object_too(cli: Cli) -> None:
+def test_with_json_an_error_is_an_object_too(cli: InProcessCli) -> None:
     ended = cli("config", "show", "--json", "--set", "nonsense=1")
     assert ended.code == 3
     assert ended.json["error"]["kind"] == "settings"
@@ -73,19 +68,19 @@ def test_with_json_an_error_is_an_object_too(cli: Cli) -> None:
     assert cli("config", "show", "--json", "--nonsense").json["error"]["kind"] == "usage"
 
 
-def test_debug_shows_the_traceback_and_keeps_the_exit_code(cli: Cli) -> None:
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(cli: InProcessCli) -> None:
     ended = cli("config", "show", "--debug", "--set", "nonsense=1")
     assert ended.code == 3
     assert "Traceback" in ended.err
 
 
-def test_options_may_stand_before_or_after_the_command(cli: Cli) -> None:
+def test_options_may_stand_before_or_after_the_command(cli: InProcessCli) -> None:
     for arguments in (["--json", "--home", "x", "config", "show"], ["config", "show", "--home", "x", "--json"]):
         home = cli(*arguments).json["settings"]["home"]
         assert home == {"value": str(cli.folder / "x"), "from": "--home"}
 
 
-def test_settings_are_read_from_the_folder_and_the_environment(cli: Cli) -> None:
+def test_settings_are_read_from_the_folder_and_the_environment(cli: InProcessCli) -> None:
     (cli.folder / "trivet.toml").write_text("[server]\nport = 1\n[search]\nrrf_k = 2\n", encoding="utf-8")
     shown = cli("config", "show", "--json", environment={"TRIVET_SERVER__PORT": "3"}).json
     assert shown["file"] == "trivet.toml"
@@ -94,12 +89,12 @@ def test_settings_are_read_from_the_folder_and_the_environment(cli: Cli) -> None
     assert shown["settings"]["search.vector_limit"]["from"] == "default"
 
 
-def test_the_reference_is_printed(cli: Cli) -> None:
+def test_the_reference_is_printed(cli: InProcessCli) -> None:
     assert cli("config", "docs").out == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 
 
-def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:
-    with cli.start("config", "docs") as process:
+def test_a_reader_that_goes_away_is_no_error(shell: Cli) -> None:
+    with shell.start("config", "docs") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -107,8 +102,8 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:
         assert process.stderr.read() == ""
 
 
-def test_output_that_cannot_be_encoded_is_replaced(cli: Cli) -> None:
-    ended = cli("config", "show", environment={"PYTHONIOENCODING": "ascii", "TRIVET_LLM__MODEL": "modèle"})
+def test_output_that_cannot_be_encoded_is_replaced(shell: Cli) -> None:
+    ended = shell.process("config", "show", environment={"PYTHONIOENCODING": "ascii", "TRIVET_LLM__MODEL": "modèle"})
     assert ended.code == 0
     assert "Traceback" not in ended.err
 
@@ -158,5 +153,5 @@ def test_kinds_are_unique() -> None:
     assert len(kinds) == len(set(kinds))
 
 
-def test_usage_error_as_json_is_valid_json(cli: Cli) -> None:
+def test_usage_error_as_json_is_valid_json(cli: InProcessCli) -> None:
     assert set(json.loads(cli("--json", "nonsense").out)) == {"error"}
