@@ -24,11 +24,11 @@ APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 ARTICLES = frozenset("the a an le la les un une der die das el los las il lo gli o os as".split())
 DATE_WORDS = frozenset(
-    "january february march april may june july august september october november december "
-    "monday tuesday wednesday thursday friday saturday sunday "
-    "janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre "
-    "lundi mardi mercredi jeudi vendredi samedi dimanche "
-    "st nd rd th bc ad ce bce century centuries year years day days month months".split()
+    """january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday
+    janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre
+    lundi mardi mercredi jeudi vendredi samedi dimanche
+    st nd rd th bc ad ce bce century centuries year years day days month months""".split()
 )
 
 

@@ -132,9 +132,14 @@ class GraphStore(Protocol):
         """Entities by key, each tuple ordered by id; keys without one are absent."""
         ...
 
-    async def neighbourhood(self, entity_ids: Sequence[str], chunk_ids: Sequence[str], bounds: NeighbourhoodBounds
-                            ) -> Neighbourhood:
+    async def neighbourhood(
+        self, entity_ids: Sequence[str], chunk_ids: Sequence[str], bounds: NeighbourhoodBounds
+    ) -> Neighbourhood:
         """What lies around these entities and chunks: all of a small graph, the nearest part of a large one."""
+        ...
+
+    async def linking_pages(self, entity_ids: Sequence[str]) -> set[str]:
+        """Ids of the pages that link to any of these, whether the entity exists or the edge waits for it."""
         ...
 
     async def mentions_of(self, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Mention, ...]]:
@@ -166,7 +171,10 @@ class StateStore(Protocol):
         ...
 
     def commit_pages(self, pages: Sequence[tuple[Manifest, Sequence[Chunk], Mapping[str, Sequence[str]]]]) -> None:
-        """Make these pages' chunks the live ones, all of them unlinked. The mapping: chunk id → names found in its text."""
+        """Make these pages' chunks the live ones, all of them unlinked.
+
+        The mapping: chunk id → names found in its text.
+        """
         ...
 
     def commit_removal(self, page_ids: Sequence[str]) -> None: ...
@@ -185,6 +193,10 @@ class StateStore(Protocol):
 
     def chunk_names(self, chunk_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]: ...
     def live_ids(self) -> set[str]: ...
+    def dangling_redirects(self, source: str) -> Sequence[tuple[str, str]]:
+        """(title, where it should lead) of redirects that lead to no page."""
+        ...
+
     def titles(self) -> Iterator[tuple[str, str, str]]:
         """(page id, title or alias, the page's own title) of every title, alias and resolved redirect."""
         ...
@@ -193,6 +205,10 @@ class StateStore(Protocol):
     def add_changed_keys(self, keys: Sequence[str]) -> None: ...
     def spread_changed_keys(self) -> int:
         """Mark the chunks whose text contains a changed key as unlinked, and forget the keys; how many were marked."""
+        ...
+
+    def unlink_pages(self, page_ids: Sequence[str]) -> None:
+        """Mark all live chunks of these pages as unlinked."""
         ...
 
     def unlinked(self, limit: int) -> Sequence[str]: ...

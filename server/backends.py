@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from config.personas import Persona
 from config.settings import Settings
+from graph.home import HomeLock
+from graph.knowledge import Knowledge
+from graph.protocols import ChatModel, Embedder, GraphStore, PageFetcher, Reranker, StateStore, VectorStore, WebSearch
 from graph.recognizer import Recognizer
-from graph.protocols import (
-    ChatModel,
-    Embedder,
-    GraphStore,
-    PageFetcher,
-    Reranker,
-    StateStore,
-    VectorStore,
-    WebSearch,
-)
+from server.graph_leg import WalkCache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +28,25 @@ class Backends:
     web: WebSearch | None
     fetcher: PageFetcher | None
     personas: dict[str, Persona]
+    walks: WalkCache = field(default_factory=WalkCache)
+    lock: HomeLock | None = None
+    """Holds the store's folder; None in tests on stores of their own."""
+
+    @property
+    def knowledge(self) -> Knowledge:
+        return Knowledge(
+            state=self.state,
+            vectors=self.vectors,
+            graph=self.graph,
+            embedder=self.embedder,
+            recognizer=self.recognizer,
+        )
 
     async def close(self) -> None:
-        """Close what was opened, in reverse order; `state` last, as the others may still read it."""
+        """Close what was opened, in reverse order; `state` and then the lock last, as the others may need them."""
         for part in (self.fetcher, self.web, self.chat, self.reranker, self.embedder, self.graph, self.vectors):
             if part is not None:
                 await part.close()
         self.state.close()
+        if self.lock is not None:
+            self.lock.release()

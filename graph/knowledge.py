@@ -1,0 +1,22 @@
+"""What ingestion writes to and search reads from, as one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graph.protocols import Embedder, GraphStore, StateStore, VectorStore
+from graph.recognizer import Recognizer
+
+WIKI = "wiki"
+"""The collection of the owner's own pages (mission.md §3.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """The stores and the two models that fill them."""
+
+    state: StateStore
+    vectors: VectorStore
+    graph: GraphStore
+    embedder: Embedder
+    recognizer: Recognizer

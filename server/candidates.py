@@ -1,0 +1,155 @@
+"""Candidates: hits with their text, from the wiki and the web, merged, filtered and without near-copies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.knowledge import WIKI
+from graph.model import Hit, Scored, SearchFilter, StoredChunk
+from graph.names import words
+from graph.protocols import StateStore
+from server.backends import Backends
+from server.fusion import fuse_stages
+from server.graph_leg import Exploration, path_to
+from server.web.leg import WebPassage
+
+LIVE_BATCH = 100
+"""Chunks of the graph's ranking that are looked up at once."""
+LIVE_MOST = 2_000
+"""How far down the graph's ranking a narrow filter is followed."""
+COPY_SHARE = 0.9
+"""Jaccard similarity of word sets above which two texts without vectors are one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A hit with what it stands for: a live chunk of the wiki, or a passage of the web."""
+
+    hit: Hit
+    chunk: StoredChunk | None = None
+    passage: WebPassage | None = None
+
+    @property
+    def text(self) -> str:
+        """What the cross-encoder reads: title, headings and text."""
+        if self.chunk is not None:
+            return " › ".join((self.chunk.title, *self.chunk.chunk.heading_path, self.chunk.chunk.text))
+        return f"{self.passage.title} › {self.passage.text}" if self.passage else ""
+
+    @property
+    def page(self) -> str:
+        """What counts as one page: a page id, or a URL."""
+        if self.chunk is not None:
+            return self.chunk.chunk.page_id
+        return self.passage.url if self.passage else ""
+
+
+async def live_only(graph: Exploration, where: SearchFilter, state: StateStore, *, limit: int) -> tuple[Scored, ...]:
+    """The graph's best `limit` chunks that readers may see and the filter lets through."""
+    ranking = graph.ranking(LIVE_MOST)
+    kept: list[Scored] = []
+    for start in range(0, len(ranking), LIVE_BATCH):
+        part = ranking[start : start + LIVE_BATCH]
+        stored = await asyncio.to_thread(state.chunks, [scored.key for scored in part])
+        kept += [scored for scored in part if scored.key in stored and matches(stored[scored.key], where)]
+        if len(kept) >= limit:
+            break
+    return tuple(kept[:limit])
+
+
+def matches(chunk: StoredChunk, where: SearchFilter) -> bool:
+    """Whether a chunk's page passes the filter."""
+    return (
+        (not where.sources or chunk.source in where.sources)
+        and (not where.page_types or chunk.page_type in where.page_types)
+        and (not where.languages or chunk.language in where.languages)
+        and (not where.categories or bool(set(chunk.categories) & set(where.categories)))
+    )
+
+
+async def candidates_of(
+    wiki: Sequence[Hit], passages: Sequence[WebPassage], backends: Backends, *, k: int
+) -> list[Candidate]:
+    """Both stages merged (stage 2), with their texts; chunks that are no longer live are left out."""
+    web = dict(zip(_web_keys(passages), passages, strict=True))
+    stored = await asyncio.to_thread(backends.state.chunks, [hit.key for hit in wiki])
+    live = [hit for hit in wiki if hit.key in stored]
+    merged = fuse_stages(live, [Scored(key=key, score=1.0 / (1 + n)) for n, key in enumerate(web)], k=k)
+    return [Candidate(hit=hit, chunk=stored.get(hit.key), passage=web.get(hit.key)) for hit in merged]
+
+
+def _web_keys(passages: Sequence[WebPassage]) -> list[str]:
+    """The URL; further passages of one page are numbered in the fragment."""
+    seen: dict[str, int] = {}
+    keys = []
+    for passage in passages:
+        count = seen[passage.url] = seen.get(passage.url, 0) + 1
+        keys.append(passage.url if count == 1 else f"{passage.url}#passage-{count}")
+    return keys
+
+
+async def drop_duplicates(candidates: Sequence[Candidate], backends: Backends) -> list[Candidate]:
+    """Near-copies fold into the better-ranked one, which records them (mission.md §4.5)."""
+    keys = [candidate.hit.key for candidate in candidates if candidate.chunk is not None]
+    vectors = await backends.vectors.vectors(WIKI, keys)
+    return await asyncio.to_thread(without_copies, candidates, vectors, backends.settings.search.dedup_cosine)
+
+
+def without_copies(
+    candidates: Sequence[Candidate], vectors: Mapping[str, NDArray[np.float32]], threshold: float
+) -> list[Candidate]:
+    kept: list[Candidate] = []
+    bags: list[frozenset[str]] = []
+    for candidate in candidates:
+        bag = frozenset(words(candidate.text))
+        original = next(
+            (n for n, other in enumerate(kept) if _same(candidate, other, bag, bags[n], vectors, threshold)), None
+        )
+        if original is None:
+            kept.append(candidate)
+            bags.append(bag)
+            continue
+        hit = kept[original].hit
+        noted = replace(hit.provenance, duplicates=(*hit.provenance.duplicates, candidate.hit.key))
+        kept[original] = replace(kept[original], hit=replace(hit, provenance=noted))
+    return kept
+
+
+def _same(
+    one: Candidate,
+    other: Candidate,
+    bag: frozenset[str],
+    other_bag: frozenset[str],
+    vectors: Mapping[str, NDArray[np.float32]],
+    threshold: float,
+) -> bool:
+    """By cosine where both have vectors, else by their words."""
+    first, second = vectors.get(one.hit.key), vectors.get(other.hit.key)
+    if first is not None and second is not None:
+        return float(first @ second) >= threshold
+    together = len(bag | other_bag)
+    return together > 0 and len(bag & other_bag) / together >= COPY_SHARE
+
+
+def with_paths(candidates: Sequence[Candidate], exploration: Exploration | None, state: StateStore) -> list[Candidate]:
+    """Candidates that say from which entities, over which pages, the graph came to them."""
+    if exploration is None:
+        return list(candidates)
+    paths = {c.hit.key: path_to(exploration, c.hit.key) for c in candidates if c.chunk is not None}
+    places = {step for _, steps in paths.values() for step in steps}
+    titles = {key: stored.title for key, stored in state.chunks(sorted(places)).items()}
+    explained = []
+    for candidate in candidates:
+        entities, steps = paths.get(candidate.hit.key, ((), ()))
+        named = [titles.get(step, step) for step in steps]
+        if candidate.chunk is not None and named:
+            named.append(candidate.chunk.title)
+        shown = tuple(name for place, name in enumerate(named) if place == 0 or name != named[place - 1])
+        provenance = replace(candidate.hit.provenance, entities=entities, path=shown)
+        explained.append(replace(candidate, hit=replace(candidate.hit, provenance=provenance)))
+    return explained

@@ -1,0 +1,178 @@
+"""The graph leg: from the names in a question to chunks, by way of entities (mission.md §2.4–2.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from config.settings import GraphSettings
+from graph.model import Neighbourhood, NeighbourhoodBounds, Scored
+from graph.pagerank import Masses, Vector, Walk, WalkSettings
+from graph.protocols import GraphStore
+from graph.recognizer import Recognizer
+from server.keywords import Keywords, QuestionWords, choose_keywords, keys_to_look_up
+
+PATH_HOPS = 3
+"""Chunks a path may go through; the walk itself has spread no further that counts."""
+
+
+class WalkCache:
+    """The last prepared walk. Preparing takes longer than walking, and a whole graph is the same until it changes."""
+
+    def __init__(self) -> None:
+        self._walk: Walk | None = None
+
+    def get(self, graph: Neighbourhood, settings: WalkSettings) -> Walk:
+        walk = self._walk
+        if walk is None or walk.graph is not graph or walk.settings != settings:
+            walk = Walk.prepare(graph, settings)
+            if graph.version:
+                self._walk = walk
+        return walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exploration:
+    """What the graph made of a question: its keywords, and the mass its entities gave to chunks."""
+
+    keywords: Keywords
+    walk: Walk
+    seeds: Vector
+    masses: Masses
+
+    def ranking(self, limit: int) -> list[Scored]:
+        return top_chunks(self.walk, self.masses.chunks, limit)
+
+
+async def explore(
+    question: str,
+    language: str,
+    graph: GraphStore,
+    recognizer: Recognizer,
+    walks: WalkCache,
+    settings: GraphSettings,
+) -> Exploration:
+    """Find the question's entities and spread from them."""
+    keywords = await find_keywords(question, language, graph, recognizer)
+    return await spread(keywords, (), graph, walks, settings)
+
+
+async def find_keywords(question: str, language: str, graph: GraphStore, recognizer: Recognizer) -> Keywords:
+    """The names of a question that the graph knows."""
+    names = (await asyncio.to_thread(recognizer.names, [question], language))[0]
+    tokens = QuestionWords.of(question)
+    found = await graph.find_entities(keys_to_look_up(tokens, question, names))
+    return choose_keywords(tokens, question, names, found)
+
+
+async def spread(
+    keywords: Keywords,
+    passages: Sequence[Scored],
+    graph: GraphStore,
+    walks: WalkCache,
+    settings: GraphSettings,
+    before: Exploration | None = None,
+) -> Exploration:
+    """PageRank from the entities, and from the vector leg's best passages where those are known.
+
+    The walk is linear in its seeds: over the same neighbourhood as `before`, only the passages' part is walked.
+    """
+    bounds = NeighbourhoodBounds(max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+    around = await graph.neighbourhood(sorted(keywords.entities), [scored.key for scored in passages], bounds)
+    return await asyncio.to_thread(_spread, keywords, passages, around, walks, settings, before)
+
+
+def _spread(
+    keywords: Keywords,
+    passages: Sequence[Scored],
+    around: Neighbourhood,
+    walks: WalkCache,
+    settings: GraphSettings,
+    before: Exploration | None,
+) -> Exploration:
+    walk = walks.get(around, walk_settings(settings))
+    if before is not None and before.walk is walk:
+        seeds, masses = before.seeds, before.masses
+    else:
+        seeds = entity_seeds(keywords, walk)
+        masses = walk.rank(seeds, np.zeros(len(around.chunk_ids), np.float32))
+    if passages:
+        nothing = np.zeros(len(around.entity_ids), np.float32)
+        share = passage_weight(keywords, settings)
+        masses = masses.plus(walk.rank(nothing, passage_seeds(passages, walk)), share)
+    return Exploration(keywords=keywords, walk=walk, seeds=seeds, masses=masses)
+
+
+def walk_settings(settings: GraphSettings) -> WalkSettings:
+    return WalkSettings(
+        damping=settings.damping,
+        iterations=settings.iterations,
+        title_weight=settings.title_weight,
+        about_weight=settings.about_weight,
+        link_weight=settings.link_weight,
+    )
+
+
+def entity_seeds(keywords: Keywords, walk: Walk) -> Vector:
+    """(entities,) — by IDF, summing to 1: a rare name tells more of what is meant than a common one."""
+    seeds = np.zeros(len(walk.graph.entity_ids), np.float32)
+    for entity, share in keywords.entities.items():
+        place = walk.entity_index(entity)
+        if place is not None:
+            seeds[place] = share * walk.idf[place]
+    total = seeds.sum()
+    return seeds / total if total > 0 else seeds
+
+
+def passage_seeds(passages: Sequence[Scored], walk: Walk) -> Vector:
+    """(chunks,) — the vector leg's best by their scores, summing to 1."""
+    seeds = np.zeros(len(walk.graph.chunk_ids), np.float32)
+    for scored in passages:
+        place = walk.chunk_index(scored.key)
+        if place is not None:
+            seeds[place] = max(scored.score, 0.0)
+    total = seeds.sum()
+    return seeds / total if total > 0 else seeds
+
+
+def passage_weight(keywords: Keywords, settings: GraphSettings) -> float:
+    """How much the passages count beside the entities: little where names cover the question, much where not.
+
+    Grows with the square of the share of content words that no matched name covers.
+    """
+    if not keywords.entities:
+        return 1.0
+    uncovered = 1.0 - keywords.coverage
+    return settings.passage_weight_low + (settings.passage_weight_high - settings.passage_weight_low) * uncovered**2
+
+
+def top_chunks(walk: Walk, mass: Vector, limit: int) -> list[Scored]:
+    """Best first; equal masses by chunk id, which is the order of the arrays."""
+    best = np.argsort(-mass, kind="stable")[:limit]
+    return [Scored(key=walk.graph.chunk_ids[place], score=float(mass[place])) for place in best if mass[place] > 0]
+
+
+def path_to(exploration: Exploration, chunk: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(names of the entities of the question that led here, ids of entities and chunks from the question to `chunk`).
+
+    Walks back along the edges that brought the most mass. Empty where the chunk was not reached from an entity.
+    """
+    walk, masses = exploration.walk, exploration.masses
+    place = walk.chunk_index(chunk)
+    steps: list[str] = []
+    visited: set[int] = set()
+    while place is not None and len(visited) < PATH_HOPS and place not in visited:
+        visited.add(place)
+        entity = walk.strongest_entity(place, exploration.seeds, masses)
+        if entity is None:
+            return (), ()
+        steps.insert(0, walk.graph.entity_names[entity])
+        if exploration.seeds[entity] > 0:
+            return (walk.graph.entity_names[entity],), tuple(steps)
+        place = walk.strongest_chunk(entity, masses, visited)
+        if place is not None:
+            steps.insert(0, walk.graph.chunk_ids[place])
+    return (), ()

@@ -1,0 +1,145 @@
+"""One question through the system (mission.md §4): read `search` from top to bottom to know the product.
+
+question ─ language ─ core keywords
+   ├─ vector leg   dense + BM25, fused in the engine ─┐ stage 1 → wiki ranking ─┐
+   ├─ graph leg    keywords → entities → PageRank ────┘                         │ stage 2
+   └─ web leg      SearXNG → fetch → passages ──────────────────────────────────┘
+merged ─ semantic dedup ─ cross-encoder ─ a page's share ─ neighbours ─ confidence zone
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from graph.knowledge import WIKI
+from graph.model import Hit, Leg, Scored, VectorRankings
+from ingestion.language import detect_language
+from server.backends import Backends
+from server.candidates import candidates_of, drop_duplicates, live_only, with_paths
+from server.evidence import evidence_of
+from server.fusion import annotate, reciprocal_rank_fusion
+from server.graph_leg import Exploration, explore, spread
+from server.legs import OFF, LegResult, Stopwatch, guarded
+from server.model import Question, SearchResult
+from server.noise import above_threshold
+from server.rerank.order import confidence_zone, reranked
+from server.web.leg import WebPassage, web_passages
+from server.weights import graph_weight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WikiRanking:
+    """Stage 1: what the owner's own pages say, with the rankings it was made of."""
+
+    hits: tuple[Hit, ...]
+    vector: tuple[Scored, ...]
+    graph: tuple[Scored, ...]
+    exploration: Exploration | None
+
+
+async def search(question: Question, backends: Backends) -> SearchResult:
+    """Evidence for a question. A leg that is down, slow or off is named in `legs` and never fails the search."""
+    watch = Stopwatch()
+    language = await asyncio.to_thread(detect_language, question.text, default="")
+
+    with watch.stage("legs"):
+        vector, graph, web = await run_legs(question, language, backends)
+    legs = {Leg.VECTOR.value: vector.status, Leg.GRAPH.value: graph.status, Leg.WEB.value: web.status}
+
+    with watch.stage("fusion"):
+        wiki = await fuse_wiki(question, vector.found, graph.found, backends)
+        passages, notes = web.found or ([], [])
+        if notes:
+            legs[Leg.WEB.value] += f" ({'; '.join(notes)})"
+        candidates = await candidates_of(wiki.hits, passages, backends, k=backends.settings.search.rrf_k)
+
+    with watch.stage("rerank"):
+        candidates = await drop_duplicates(candidates, backends)
+        order = await reranked(question.text, candidates, backends.reranker, backends.settings.rerank)
+        legs["reranker"] = order.status
+
+    with watch.stage("evidence"):
+        limit = question.limit or backends.settings.search.evidence_limit
+        chosen = await asyncio.to_thread(with_paths, order.candidates, wiki.exploration, backends.state)
+        evidence = await asyncio.to_thread(evidence_of, chosen, backends.state, backends.settings.search, limit=limit)
+    return SearchResult(
+        question=question.text,
+        language=language,
+        keywords=wiki.exploration.keywords.keys if wiki.exploration else (),
+        evidence=evidence,
+        legs=legs,
+        zone=confidence_zone(order, backends.settings.answer),
+        milliseconds=watch.milliseconds,
+    )
+
+
+async def run_legs(
+    question: Question, language: str, backends: Backends
+) -> tuple[LegResult[VectorRankings], LegResult[Exploration], LegResult[tuple[list[WebPassage], list[str]]]]:
+    """The three legs at once, each with its own deadline."""
+    limits = backends.settings.search
+    vector, graph, web = await asyncio.gather(
+        guarded("vector", vector_leg(question, backends), seconds=limits.vector_seconds),
+        guarded(
+            "graph",
+            explore(
+                question.text, language, backends.graph, backends.recognizer, backends.walks, backends.settings.graph
+            ),
+            seconds=limits.graph_seconds,
+        ),
+        web_leg(question, language, backends),
+    )
+    return vector, graph, web
+
+
+async def vector_leg(question: Question, backends: Backends) -> VectorRankings:
+    """Dense and BM25 rankings of the wiki, and the engine's fusion of both."""
+    limit = backends.settings.search.vector_limit
+    dense = await backends.embedder.embed_question(question.text)
+    rankings = await backends.vectors.search(
+        WIKI, dense=dense, text=question.text, limit=max(limit, 2 * question.limit), where=question.where
+    )
+    return above_threshold(rankings, backends.settings.search.vector_threshold)
+
+
+async def web_leg(
+    question: Question, language: str, backends: Backends
+) -> LegResult[tuple[list[WebPassage], list[str]]]:
+    """Passages of web pages, in the search engine's order."""
+    settings = backends.settings
+    if backends.web is None or not question.use_web or settings.search.web_limit == 0:
+        return LegResult(None, OFF)
+    leg = web_passages(
+        question.text,
+        language,
+        backends.web,
+        backends.fetcher,
+        limit=settings.search.web_limit,
+        passages_per_page=settings.web.passages_per_page,
+        deadline=settings.search.web_seconds,
+        allow_private=settings.web.allow_private,
+    )
+    return await guarded("web", leg, seconds=settings.search.web_seconds)
+
+
+async def fuse_wiki(
+    question: Question, vector: VectorRankings | None, graph: Exploration | None, backends: Backends
+) -> WikiRanking:
+    """Stage 1: one ranking of the owner's pages.
+
+    The graph leg walks once more, from the vector leg's best passages too: cheap, since the walk is linear in its
+    seeds, and what lets two weak signs meet on one page. Its weight follows how well names cover the question.
+    """
+    settings = backends.settings
+    fused = vector.fused if vector else ()
+    if graph is not None:
+        seeds = fused[: settings.graph.passage_seeds]
+        graph = await spread(graph.keywords, seeds, backends.graph, backends.walks, settings.graph, graph)
+    limit = max(settings.search.graph_limit, 2 * question.limit)
+    reached = await live_only(graph, question.where, backends.state, limit=limit) if graph else ()
+    weights = {"graph": graph_weight(graph.keywords)} if graph and settings.search.adaptive_weights else None
+    hits = reciprocal_rank_fusion({"vector": fused, "graph": reached}, k=settings.search.rrf_k, weights=weights)
+    if vector:
+        hits = annotate(hits, {"dense": vector.dense, "sparse": vector.sparse})
+    return WikiRanking(hits=tuple(hits), vector=tuple(fused), graph=tuple(reached), exploration=graph)
