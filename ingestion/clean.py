@@ -10,6 +10,7 @@ from graph.model import Link, Section
 
 MAX_HEADING = 300
 SPACES = re.compile(r"[^\S\n]+")
+LIST_ITEM = re.compile(r"(?:-|1\.)(?: +|$)")
 BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -85,8 +86,11 @@ def _tidy(line: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text of a table cell, or of a heading."""
-    return " ".join(text.split())
+    """The text of a table cell, a field or a heading; the items of a list in it are set apart by commas."""
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    if any(LIST_ITEM.match(line) for line in lines):
+        return ", ".join(item for line in lines if (item := LIST_ITEM.sub("", line)))
+    return " ".join(line for line in lines if line)
 
 
 def table_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -11,9 +11,8 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
 
 from graph.errors import SourceError
 
@@ -28,10 +27,6 @@ ENCODING = re.compile(rb"<\?xml\b[^>]{0,150}?\bencoding\s*=\s*[\"']([A-Za-z][\w.
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,8})|([0-9]{1,10}));")
 OPEN_REFERENCE = re.compile(r"&#?[0-9a-zA-Z]{0,10}\Z")
-
-
-class _Readable(Protocol):
-    def read1(self, size: int, /) -> bytes: ...
 
 
 def xml_text(path: Path) -> Iterator[str]:
@@ -106,13 +101,13 @@ def _unpacked(path: Path) -> Iterator[bytes]:
             start = raw.read(3)
             raw.seek(0)
             with _opened(raw, start) as stream:
-                yield from _guarded(path, raw, cast("_Readable", stream))
+                yield from _guarded(path, raw, stream)
     except OSError as error:
         reason = error.strerror or error
         raise SourceError(f"{path} cannot be read ({reason}); check the file and its permissions.") from error
 
 
-def _opened(raw: BinaryIO, start: bytes) -> AbstractContextManager[object]:
+def _opened(raw: BufferedReader, start: bytes) -> bz2.BZ2File | gzip.GzipFile | BufferedReader:
     if start == b"BZh":
         return bz2.BZ2File(raw)
     if start.startswith(b"\x1f\x8b"):
@@ -120,7 +115,7 @@ def _opened(raw: BinaryIO, start: bytes) -> AbstractContextManager[object]:
     return raw
 
 
-def _guarded(path: Path, raw: BinaryIO, stream: _Readable) -> Iterator[bytes]:
+def _guarded(path: Path, raw: BufferedReader, stream: bz2.BZ2File | gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
     done = 0
     packed = stream is not raw
     while True:

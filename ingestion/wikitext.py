@@ -1,0 +1,391 @@
+"""MediaWiki's wikitext to cleaned text: headings, lists, rows, code and infobox fields stay; links go to the graph."""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+from dataclasses import dataclass, field
+
+import mwparserfromhell
+from mwparserfromhell.nodes import ExternalLink, Heading, HTMLEntity, Node, Tag, Template, Text, Wikilink
+from mwparserfromhell.wikicode import Wikicode
+
+from graph.model import Link
+from ingestion.clean import CleanedText, TextAssembly, one_line
+from ingestion.html_text import is_hidden
+from ingestion.sanitize import clean_text, clean_title
+from ingestion.wiki_site import ARTICLE, CATEGORY, FILE, MEDIA, SPECIAL, TEMPLATE, WikiSite
+from ingestion.wikitext_marks import MAX_DEPTH, Marks, find_marks
+from ingestion.wikitext_tables import rendered_table
+from ingestion.wikitext_templates import HATNOTES, infobox_fields, inline_words, is_infobox
+
+logger = logging.getLogger(__name__)
+
+MAX_PARSED = 1_000_000
+"""Characters; mwparserfromhell reads about a million a second. Longer pages are read by their marks alone."""
+
+# Stand for list marks and line breaks until a text is put in order; the input holds no control characters.
+BULLET, NUMBER, TERM, INDENT, BREAK = "\x01", "\x02", "\x03", "\x04", "\x05"
+LIST_MARKS = {"*": BULLET, "#": NUMBER, ";": TERM, ":": INDENT}
+RAW_LIST = re.compile(r"[*#;:]+")
+QUOTES = re.compile(r"'{2,}")
+SWITCH = re.compile(r"__[^\W\d_a-z]{3,40}__")
+LEFTOVER_TAG = re.compile(
+    r"</?(?:ref|references|div|span|small|big|sup|sub|b|i|u|s|p|li|ul|ol|td|tr|th|table|tbody|center|font|nowiki|gallery|br"
+    r"|blockquote|cite|code|tt|noinclude|includeonly|onlyinclude|abbr|em|strong|poem|section)\b[^<>\n]{0,2000}>?",
+    re.IGNORECASE,
+)
+EMPTY_BRACKETS = re.compile(r" ?[(（][\s,;:·]*[)）]")
+SPACE_BEFORE_STOP = re.compile(r"(?<=\w) +(?=[,.)](?:\s|$))")
+HEADING_LINE = re.compile(r"(={1,6})(.+?)(={1,6})\s*")
+BLOCK_TAGS = frozenset(
+    {
+        "div",
+        "center",
+        "blockquote",
+        "section",
+        "article",
+        "p",
+        "noinclude",
+        "onlyinclude",
+        "includeonly",
+        "ul",
+        "ol",
+        "dl",
+    }
+    | {"poem", "aside", "main", "figure"}
+)
+DROPPED_TAGS = frozenset(
+    {
+        "ref",
+        "references",
+        "templatestyles",
+        "style",
+        "script",
+        "timeline",
+        "score",
+        "graph",
+        "hiero",
+        "imagemap",
+        "section",
+    }
+    | {
+        "mapframe",
+        "maplink",
+        "categorytree",
+        "inputbox",
+        "templatedata",
+        "indicator",
+        "ref-list",
+        "dynamicpagelist",
+        "rss",
+    }
+)
+CODE_TAGS = frozenset({"syntaxhighlight", "source", "pre"})
+INLINE_CODE_TAGS = frozenset({"code", "tt", "kbd", "samp"})
+UNREAD_CLASS = re.compile(
+    r"\b(?:navbox|vertical-navbox|metadata|noprint|mw-editsection|ambox|mbox-small|toc|sistersitebox|navigation-not-searchable"
+    r"|catlinks|printfooter|reflist|references|hatnote|dablink|stub)\b",
+    re.IGNORECASE,
+)
+PICTURE_OPTION = re.compile(
+    r"(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright|baseline|middle|sub|super"
+    r"|top|bottom|text-top|text-bottom)$|.*\d ?(?:px|пкс|п)$|[\w-]{1,20} ?=|[^\W\d_]{1,12}$",
+    re.IGNORECASE,
+)
+"""The last form, one short word, is an option in the wiki's own language ("мини", "дясно"); captions say more."""
+PIPE_TRICK = re.compile(r"\s*[(（].*?[)）]\s*$|,.*$")
+
+
+def clean_wikitext(text: str, site: WikiSite, *, name: str = "") -> CleanedText:
+    """The cleaned text of a page; `text` has passed `clean_text`. Never slow, whatever is in it.
+
+    `name` is for the log: pages that cannot be parsed in time are read by a plainer method, and named.
+    """
+    marks = find_marks(text)
+    rendering = _Rendering(site=site)
+    if len(text) > MAX_PARSED or marks.depth() > MAX_DEPTH:
+        why = f"longer than {MAX_PARSED:,} characters" if len(text) > MAX_PARSED else "nested too deep"
+        logger.warning("%s: %s; read as plain text, without its tables and templates", name or "a page", why)
+        rendering.plain(marks)
+    else:
+        repaired = marks.repaired()
+        rendering.blocks(mwparserfromhell.parse(repaired, skip_style_tags=True))
+    rendering.flush()
+    return CleanedText(
+        text=rendering.assembly.text(),
+        sections=tuple(rendering.assembly.sections),
+        links=tuple(dict.fromkeys(rendering.links)),
+        categories=tuple(dict.fromkeys(rendering.categories)),
+        templates=tuple(dict.fromkeys(rendering.templates)),
+        linked=rendering.linked,
+        list_items=rendering.list_items,
+    )
+
+
+def mediawiki_anchor(title: str, taken: set[str]) -> str:
+    """`#Early_life`, and `#Early_life_2` for the second of that name."""
+    anchor = title.replace(" ", "_")
+    number, unique = 1, anchor
+    while unique in taken:
+        number += 1
+        unique = f"{anchor}_{number}"
+    return unique
+
+
+@dataclass(slots=True)
+class _Rendering:
+    """Walks a page's nodes once. Block nodes go to the assembly; what is inline gathers in `held` until then."""
+
+    site: WikiSite
+    assembly: TextAssembly = field(default_factory=lambda: TextAssembly(mediawiki_anchor))
+    links: list[Link] = field(default_factory=list)
+    categories: list[str] = field(default_factory=list)
+    templates: list[str] = field(default_factory=list)
+    linked: int = 0
+    list_items: int = 0
+    held: list[str] = field(default_factory=list)
+
+    def blocks(self, code: Wikicode) -> None:
+        for node in code.nodes:
+            if isinstance(node, Heading):
+                self.flush()
+                self.assembly.heading(node.level, one_line(self.words(node.title)))
+            elif not (isinstance(node, Tag) and self._block_tag(node)) and not (
+                isinstance(node, Template) and self._infobox(node)
+            ):
+                self.held.append(self._inline(node))
+
+    def flush(self) -> None:
+        for block in _in_order("".join(self.held)):
+            if block.startswith(BREAK):
+                self.assembly.code(block[1:])
+            else:
+                self.assembly.block(block)
+        self.held.clear()
+
+    def plain(self, marks: Marks) -> None:
+        for target, shown in marks.link_targets():
+            self._link(target, shown)
+        for line in marks.plain().split("\n"):
+            if heading := HEADING_LINE.fullmatch(line):
+                self.flush()
+                self.assembly.heading(min(len(heading[1]), len(heading[3])), _tidy_inline(html.unescape(heading[2])))
+            else:
+                marked = RAW_LIST.match(line)
+                lead = "".join(LIST_MARKS[ch] for ch in marked[0]) if marked else ""
+                self.held.append(f"{lead}{clean_text(html.unescape(line[len(lead) :]))}\n")
+
+    def _block_tag(self, tag: Tag) -> bool:
+        """Whether a tag was dealt with as a block of its own."""
+        name = str(tag.tag).strip().lower()
+        if name == "table":
+            if self._is_read(tag):
+                self.flush()
+                self.assembly.block(rendered_table(tag, self.words, self._is_read))
+            return True
+        if name in CODE_TAGS and not tag.has("inline"):
+            self.flush()
+            language = str(tag.get("lang").value) if tag.has("lang") else ""
+            self.assembly.code(html.unescape(str(tag.contents or "")), language.strip("\"' "))
+            return True
+        if name in BLOCK_TAGS and tag.contents is not None and not tag.wiki_markup and self._is_read(tag):
+            self.held.append(BREAK + BREAK)
+            if name == "poem":
+                self.held.append(self.words(tag.contents).replace("\n", BREAK))
+            else:
+                self.blocks(tag.contents)
+            self.held.append(BREAK + BREAK)
+            return True
+        return False
+
+    def _infobox(self, template: Template) -> bool:
+        name = self._template_name(template)
+        if not is_infobox(name, template, at_top=not self.assembly.sections):
+            return False
+        self.templates.append(name)
+        self.flush()
+        self.assembly.block("\n".join(infobox_fields(template, lambda value: one_line(self.words(value)))))
+        return True
+
+    def _template_name(self, template: Template) -> str:
+        title = self.site.parse(str(template.name).strip(), namespace=TEMPLATE)
+        return title.name.lower() if title.namespace == TEMPLATE else ""
+
+    def words(self, code: Wikicode | None) -> str:
+        """The words of a part of the page, put in order: of a cell, a caption, a field."""
+        raw = "".join(self._inline(node) for node in code.nodes) if code is not None else ""
+        return "\n".join(block.lstrip(BREAK) for block in _in_order(raw))
+
+    def _inline(self, node: Node) -> str:
+        if isinstance(node, Text):
+            return str(node.value)
+        if isinstance(node, Wikilink):
+            return self._wiki_link(node)
+        if isinstance(node, Tag):
+            return self._inline_tag(node)
+        if isinstance(node, Template):
+            return self._inline_template(node)
+        if isinstance(node, HTMLEntity):
+            return clean_text(html.unescape(str(node)))
+        if isinstance(node, ExternalLink):
+            if node.title is not None:
+                return self._raw(node.title)
+            return "" if node.brackets else str(node.url)
+        if isinstance(node, Heading):  # inside a cell or a template
+            return f"\n{self._raw(node.title)}\n"
+        return ""  # comments, and arguments of templates
+
+    def _raw(self, code: Wikicode | None) -> str:
+        return "".join(self._inline(node) for node in code.nodes) if code is not None else ""
+
+    def _inline_template(self, template: Template) -> str:
+        name = self._template_name(template)
+        written = str(template.name).strip()
+        if not name:
+            if written.startswith(":") or self.site.parse(written).name:  # {{:Page}} shows another page here
+                self._link(written, "")
+            return ""
+        self.templates.append(name)
+        if name in HATNOTES:
+            for parameter in template.params:
+                if not parameter.showkey:
+                    self._link(self.words(parameter.value), "")
+            return ""
+        return inline_words(name, template, lambda value: one_line(self.words(value)))
+
+    def _inline_tag(self, tag: Tag) -> str:
+        name = str(tag.tag).strip().lower()
+        if tag.wiki_markup in LIST_MARKS:
+            self.list_items += tag.wiki_markup in "*#"
+            return LIST_MARKS[tag.wiki_markup]
+        if name in ("br", "hr") or tag.wiki_markup == "----":
+            return BREAK
+        if name in DROPPED_TAGS or not self._is_read(tag):
+            return ""
+        if name == "table":
+            return f"\n{rendered_table(tag, self.words, self._is_read)}\n"
+        if name == "gallery":
+            return self._gallery(str(tag.contents or ""))
+        if name in ("nowiki", "math", "chem", "ce", *CODE_TAGS, *INLINE_CODE_TAGS):
+            return self._verbatim(name, tag)
+        inner = self._raw(tag.contents)
+        if name == "sup" and re.fullmatch(r"[-−–+]?\d+", inner.strip()):
+            return f"^{inner.strip()}"
+        if name in ("li", "dt", "dd"):
+            self.list_items += name == "li"
+            return f"\n{BULLET if name == 'li' else ''}{inner}\n"
+        return f"\n\n{inner}\n\n" if name in BLOCK_TAGS or name in ("tr", "td", "th") else inner
+
+    def _verbatim(self, name: str, tag: Tag) -> str:
+        if name in INLINE_CODE_TAGS:
+            return f"`{one_line(self._raw(tag.contents))}`"
+        source = clean_text(html.unescape(str(tag.contents or "")))
+        return f"`{one_line(source)}`" if name in CODE_TAGS else source.strip("\n")
+
+    def _gallery(self, source: str) -> str:
+        captions = (line.partition("|")[2] for line in source.split("\n"))
+        return "".join(
+            f"\n{self._raw(mwparserfromhell.parse(caption, skip_style_tags=True))}\n"
+            for caption in captions
+            if caption.strip()
+        )
+
+    def _is_read(self, tag: Tag) -> bool:
+        """Whether a reader sees it, and comes for it: not what is hidden, nor navigation and notices."""
+        attributes = " ".join(str(attribute) for attribute in tag.attributes)
+        return not attributes or not (is_hidden(attributes) or UNREAD_CLASS.search(attributes))
+
+    def _wiki_link(self, link: Wikilink) -> str:
+        written = one_line(self._raw(link.title))
+        title = self.site.parse(written)
+        if not title.colon and title.namespace in (FILE, MEDIA):
+            return self._caption(link)
+        if not title.colon and title.namespace == CATEGORY:
+            if title.name:
+                self.categories.append(title.name)
+            return ""
+        if title.interwiki and not title.colon and len(title.interwiki) > 1 and link.text is None:
+            return ""  # the page in another language, which the wiki shows beside the text
+        shown = self._raw(link.text) if link.text is not None else written.lstrip(":")
+        if link.text is not None and not shown.strip():
+            shown = PIPE_TRICK.sub("", written.rpartition(":")[2])
+        self._link(written, shown)
+        return shown
+
+    def _link(self, written: str, shown: str) -> None:
+        title = self.site.parse(written)
+        if title.name and not title.interwiki and title.namespace not in (SPECIAL, MEDIA):
+            shown = _tidy_inline(shown)
+            self.links.append(Link(target=title.full, shown=clean_title(shown)))
+            self.linked += len(shown) if title.namespace in (ARTICLE, CATEGORY) else 0
+
+    def _caption(self, link: Wikilink) -> str:
+        if link.text is None:
+            return ""
+        caption = self._raw(link.text).rpartition("|")[2].strip()
+        return f"{BREAK}{caption}{BREAK}" if caption and not PICTURE_OPTION.match(caption) else ""
+
+
+def _tidy_inline(text: str) -> str:
+    """A run of text without what is left of its markup."""
+    if "'" in text:
+        text = QUOTES.sub(lambda run: "'" * ((len(run[0]) == 4) + max(0, len(run[0]) - 5)), text)
+    if "__" in text:
+        text = SWITCH.sub("", text)
+    if "<" in text:
+        text = LEFTOVER_TAG.sub("", text)
+    if "(" in text or "（" in text:
+        text = EMPTY_BRACKETS.sub("", text)
+    return SPACE_BEFORE_STOP.sub("", " ".join(text.split()))
+
+
+def _in_order(raw: str) -> list[str]:
+    """Raw inline text as blocks: lines of a paragraph joined, lists indented; code begins with a BREAK."""
+    blocks: list[str] = []
+    paragraph: list[str] = []
+    listed: list[str] = []
+    code: list[str] = []
+
+    def end() -> None:
+        if paragraph:
+            blocks.append(_tidy_inline(" ".join(paragraph)))
+        if listed:
+            blocks.append("\n".join(listed))
+        if code:
+            blocks.append(BREAK + "\n".join(code) if len(code) > 1 else _tidy_inline(code[0]))
+        paragraph.clear()
+        listed.clear()
+        code.clear()
+
+    for line in raw.replace(BREAK, f"\n{BREAK}").split("\n"):
+        broken = line.startswith(BREAK)
+        line = line.lstrip(BREAK)
+        marks = re.match(r"[\x01-\x04]+", line)
+        if marks:
+            if not listed:
+                end()
+            item = _list_item(marks[0], line[marks.end() :])
+            listed += [item] if item else []
+        elif not line.strip():
+            if not broken:
+                end()
+        elif line.startswith(" ") and not broken and not paragraph and not listed:
+            code.append(line[1:])
+        elif broken and listed:
+            listed.append(f"  {_tidy_inline(line)}")
+        else:
+            if broken or listed or code:
+                end()
+            paragraph.append(line)
+    end()
+    return [block for block in blocks if block.strip(BREAK + " \n")]
+
+
+def _list_item(marks: str, line: str) -> str:
+    words = _tidy_inline(line)
+    if not words:
+        return ""
+    indent = "  " * (len(marks) - 1)
+    return indent + {BULLET: "- ", NUMBER: "1. "}.get(marks[-1], "") + words

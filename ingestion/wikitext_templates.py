@@ -1,0 +1,213 @@
+"""The few templates whose words belong to the text: infoboxes as `field: value`, inline ones as what they show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from mwparserfromhell.nodes import Template
+
+MAX_FIELD_NAME = 40
+MAX_FIELD_VALUE = 250
+MIN_UNNAMED_INFOBOX_FIELDS = 5
+"""A box at the top of a page with this many named fields is an infobox whatever its name."""
+INFOBOX = re.compile(
+    r"(?:info|taxo|species|chem|drug|geo|auto\w*|paleo)[\s_-]?(?:info)?box\b|^(?:ficha|карточка|картка|infobo\w+|infotaula"
+    r"|инфокутия|инфокаста|infoka\w+|infocaseta|bilgi kutusu|infolentelė|thông tin|기본정보|基礎情報|information box)\b"
+    r"|(?:infobo\w+|инфо|кутия|personinfo)$",
+    re.IGNORECASE,
+)
+LAYOUT_FIELD = re.compile(
+    r"image|img|photo|picture|imatge|imagen|изображение|картинка|снимка|caption|\balt\b|size|width|height|px\b|map|logo"
+    r"|signature|colou?r|style|class|flag|icon|module|embed|footnote|\bref\b|refs\b|note|align|border|cover|audio|video"
+    r"|coord|lat[dms]?\b|lon|website|url|wiki|commons|authority|^\d+$|^_|^show|^hide|^module|^child$|^range_map",
+    re.IGNORECASE,
+)
+NO_INFOBOX = re.compile(
+    r"^(?:cite|citation|multiple|quote|sidebar|nav|about|other|redirect|use |good|featured|pp|short)", re.I
+)
+SYMBOLS = {
+    "!": "|", "'": "'", "=": "=", "·": " · ", "•": " • ", "ndash": "–", "mdash": "—", "spaced ndash": " – ",
+    "snd": " – ", "spnd": " – ", "–": " – ", "nbsp": " ", "space": " ", "spaces": " ", "dot": " · ", "bull": " • ",
+    "clear": "", "lsqb": "[", "rsqb": "]", "sic": "", "pi": "π", "=)": "",
+}  # fmt: skip
+LAST_PARAMETER = frozenset(
+    {"lang", "transl", "transliteration", "translit", "script", "font", "color", "colour", "fontcolor", "tooltip2"}
+    | {
+        "nowrap",
+        "nobr",
+        "nobreak",
+        "small",
+        "smaller",
+        "big",
+        "larger",
+        "smallcaps",
+        "sc",
+        "noitalic",
+        "keypress",
+        "key",
+    }
+    | {
+        "var",
+        "mono",
+        "tt",
+        "code",
+        "em",
+        "strong",
+        "sup",
+        "sub",
+        "math",
+        "mvar",
+        "mathrm",
+        "val",
+        "nts",
+        "ntsh",
+        "formatnum",
+    }
+    | {
+        "flag",
+        "flagcountry",
+        "country",
+        "sortname2",
+        "angbr",
+        "strikethrough",
+        "nocaps",
+        "normal",
+        "noflag",
+        "bibleverse",
+    }
+)
+FIRST_PARAMETER = frozenset(
+    {"abbr", "tooltip", "nihongo", "nihongo foot", "hover title", "ship", "hms", "gloss", "cquote"}
+)
+ALL_PARAMETERS = frozenset(
+    {
+        "ubl",
+        "unbulleted list",
+        "plainlist",
+        "plain list",
+        "flatlist",
+        "hlist",
+        "cslist",
+        "enum",
+        "bulleted list",
+        "ublist",
+    }
+    | {"collapsible list", "comma separated entries", "cse"}
+)
+QUOTES = frozenset(
+    {
+        "quote",
+        "blockquote",
+        "quotation",
+        "rquote",
+        "quote box",
+        "quotebox",
+        "centered pull quote",
+        "cita",
+        "citation bloc",
+    }
+)
+DATES = frozenset(
+    {
+        "birth date",
+        "birth date and age",
+        "death date",
+        "death date and age",
+        "start date",
+        "start date and age",
+        "end date",
+    }
+    | {"film date", "bda", "dob", "date", "birth-date", "death-date", "birth year and age", "release date", "дата"}
+)
+HATNOTES = frozenset(
+    {
+        "main",
+        "main article",
+        "main list",
+        "see also",
+        "see",
+        "further",
+        "further information",
+        "details",
+        "article détaillé",
+    }
+    | {
+        "hauptartikel",
+        "siehe auch",
+        "основна",
+        "основная статья",
+        "main page",
+        "see main",
+        "vedi anche",
+        "ap",
+        "véase también",
+    }
+)
+"""Notes of the kind "Main article: X": no text, but links."""
+
+
+def infobox_fields(template: Template, words: Callable[[object], str]) -> list[str]:
+    """Its short, plain fields as `field: value`; not those that only lay it out."""
+    fields = []
+    for parameter in template.params:
+        name = " ".join(str(parameter.name).replace("_", " ").split())
+        if not parameter.showkey or len(name) > MAX_FIELD_NAME or not name or LAYOUT_FIELD.search(name):
+            continue
+        value = words(parameter.value)
+        if value and len(value) <= MAX_FIELD_VALUE:
+            fields.append(f"{name}: {value}")
+    return fields
+
+
+def is_infobox(name: str, template: Template, *, at_top: bool) -> bool:
+    """By its name; or, at the top of a page, by its shape."""
+    if INFOBOX.search(name):
+        return True
+    if not at_top or NO_INFOBOX.match(name):
+        return False
+    named = [parameter for parameter in template.params if parameter.showkey and str(parameter.value).strip()]
+    return len(named) >= MIN_UNNAMED_INFOBOX_FIELDS
+
+
+def inline_words(name: str, template: Template, words: Callable[[object], str]) -> str:
+    """What an inline template shows, "" for those that show nothing worth reading."""
+    if name in SYMBOLS:
+        return SYMBOLS[name]
+    given = [text for p in template.params if not p.showkey and (text := words(p.value))]
+    if name in LAST_PARAMETER or name.startswith("lang-"):
+        return given[-1] if given else ""
+    if name in FIRST_PARAMETER:
+        return given[0] if given else ""
+    if name in ALL_PARAMETERS:
+        return ", ".join(given)
+    if name in QUOTES:
+        named = [words(p.value) for p in template.params if str(p.name).strip().lower() in ("text", "quote", "texte")]
+        return max((*given, *named), key=len, default="")
+    return _calculated(name, given)
+
+
+def _calculated(name: str, given: Sequence[str]) -> str:
+    if not given:
+        return ""
+    if name in DATES:
+        numbers = [part for part in given if part.isdigit()]
+        return "-".join(number.zfill(2) for number in numbers[:3]) if numbers else given[0]
+    match name:
+        case "convert" | "cvt":
+            # {{convert|5|to|6|km|mi}}: up to the first unit; what follows is the other unit.
+            last = next((i for i, part in enumerate(given) if i and not RANGE_PART.fullmatch(part)), len(given) - 1)
+            return " ".join(given[: last + 1])
+        case "circa" | "c.":
+            return f"c. {given[0]}"
+        case "frac" | "fraction" | "sfrac":
+            return "/".join(given)
+        case "as of":
+            return f"as of {'-'.join(given)}"
+        case "sortname":
+            return " ".join(given[:2])
+        case _:
+            return ""
+
+
+RANGE_PART = re.compile(r"[\d.,/+-]+|to|and|or|by|x|-|–|and\(-\)|to\(-\)")
