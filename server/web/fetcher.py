@@ -56,6 +56,7 @@ class WebFetcher:
         self._max_bytes = max_bytes
         self._allow_private = allow_private
         self._reader = reader or PageReader()
+        self._owns_reader = reader is None
         self._wait_until: dict[str, float] = {}
         self._network = CheckedNetwork(
             resolve or SystemResolver(), backend or httpcore.AnyIOBackend(), allow_private=allow_private
@@ -86,8 +87,9 @@ class WebFetcher:
 
     async def close(self) -> None:
         await self._pool.aclose()
-        await self._reader.close()
-        await self._network.close()
+        self._network.close()
+        if self._owns_reader:
+            await self._reader.close()
 
     async def _read(self, address: WebAddress) -> tuple[str, str]:
         seen: set[str] = set()

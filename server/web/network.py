@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpcore
 
@@ -64,7 +66,8 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in addresses:
             try:
-                return await self._backend.connect_tcp(address, port, CONNECT_SECONDS, local_address, socket_options)
+                stream = await self._backend.connect_tcp(address, port, CONNECT_SECONDS, local_address, socket_options)
+                return _ClosedOnCancel(stream)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure
@@ -72,6 +75,34 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         await self._backend.sleep(seconds)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         if isinstance(self._resolve, SystemResolver):
             self._resolve.close()
+
+
+class _ClosedOnCancel(httpcore.AsyncNetworkStream):
+    """httpcore forgets a connection that is cancelled in the middle of its TLS handshake; this one is closed."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            return await self._stream.start_tls(ssl_context, server_hostname, timeout)
+        except asyncio.CancelledError:
+            await self._stream.aclose()
+            raise
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return await self._stream.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)

@@ -65,7 +65,8 @@ class PageReader:
             except (asyncio.IncompleteReadError, ConnectionError):
                 raise _too_much("the process that read it was ended by its limits") from None
             else:
-                self._idle.append(child)
+                if not answer.problem:  # else what it grew to may leave no room for the next page
+                    self._idle.append(child)
                 return answer
             finally:
                 if child not in self._idle:

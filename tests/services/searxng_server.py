@@ -103,6 +103,7 @@ def _settings(port: int, site_port: int, formats: Sequence[str]) -> dict[str, ob
 def _json(url: str) -> object | None:
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
-            return json.load(response)
+            found: object = json.load(response)
+            return found
     except (OSError, ValueError):
         return None
