@@ -176,7 +176,7 @@ class OpenAIChat:
                 dependency="openai",
                 retry_after=retry_after(response),
             )
-        code = await _error_code(response)
+        code = await _error_words(response)
         if status in (401, 403):
             raise self._fault("refuses the key: set llm.api_key")
         if status == 404 and "model" in code:
@@ -215,8 +215,8 @@ class OpenAIChat:
         )
 
 
-async def _error_code(response: httpx.Response) -> str:
-    """The `error.code` or `error.type` of OpenAI's envelope, or ""."""
+async def _error_words(response: httpx.Response) -> str:
+    """Code, type and message of OpenAI's error envelope, to tell faults apart; "" where there is none."""
     body = b""
     async for data in response.aiter_bytes():
         body += data
@@ -226,7 +226,7 @@ async def _error_code(response: httpx.Response) -> str:
         error = _mapping(_mapping(json.loads(body)).get("error"))
     except ValueError:
         return ""
-    return f"{_string(error.get('code'))} {_string(error.get('type'))}"
+    return " ".join(_string(error.get(key)) for key in ("code", "type", "message"))
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -74,28 +77,27 @@ def test_a_marker_leaves_as_soon_as_it_is_whole() -> None:
 
 
 ALPHABET = st.text(alphabet=st.sampled_from(list("[[[]]]【】`~!(): \n\n-–,;0123459aé字")), max_size=120)
-PARTS = st.lists(
-    st.sampled_from(
-        ["[[1]]", "[2]", "【3】", "[[1, 4]]", "[[1-3]]", " ", "\n", "\n\n", "`", "``", "```", "~~~", "word", "[", "]", "]]",
-         "[[", "1", ", ", "!", "![", "](", ":", "[2020]", "字。", "   ", "x" * 70, " " * 1100, "y" * 450, "`" * 70]
-    ),
-    max_size=25,
-).map("".join)  # fmt: skip
+WRITTEN = "[[1]]|[2]|【3】|[[1, 4]]|[[1-3]]|[2020]|[[|[|]]|]|1|, | |   |\n|\n\n|`|``|```|~~~|word|!|![|](|:|字。".split(
+    "|"
+)
+LONG = ["x" * 70, " " * 1100, "y" * 450, "`" * 70]
+PARTS = st.lists(st.sampled_from(WRITTEN + LONG), max_size=25).map("".join)
+EXAMPLES = int(os.environ.get("TRIVET_EXAMPLES", "150"))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(text=st.one_of(ALPHABET, PARTS), cuts=st.lists(st.integers(0, 2000), max_size=30), count=st.integers(0, 5))
 @example(text="a `" + "x" * 399 + "` [[1]]", cuts=[402, 403], count=1)
 @example(text="```\n" + "`" * 500 + "\n[[1]]", cuts=[300, 450], count=1)
 def test_cuts_do_not_matter(text: str, cuts: list[int], count: int) -> None:
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
-    chunks = [text[start:end] for start, end in zip(places, places[1:], strict=False)]
+    chunks = [text[start:end] for start, end in itertools.pairwise(places)]
     whole = run([text], count)
     assert run(chunks, count) == whole
     assert run(list(text), count) == whole
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(text=st.one_of(ALPHABET, PARTS), count=st.integers(0, 5))
 def test_markers_stand_where_they_say(text: str, count: int) -> None:
     shown, markers = run([text], count)
@@ -104,7 +106,7 @@ def test_markers_stand_where_they_say(text: str, count: int) -> None:
         assert 1 <= marker.number <= count
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(text=st.text(max_size=200))
 def test_any_text_at_all(text: str) -> None:
     assert run(list(text), 3) == run([text], 3)
