@@ -16,6 +16,7 @@ from graph.model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, 
 from graph.protocols import GraphStore
 from graph.sqlite_graph import SqliteGraph
 from tests.fakes import FakeGraph
+from tests.places import quick_folder
 
 BACKENDS: dict[str, Callable[[Path], GraphStore]] = {
     "fake": lambda _: FakeGraph(),
@@ -26,10 +27,11 @@ Edge = tuple[str, str]
 
 
 @pytest.fixture(params=BACKENDS)
-async def graph(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[GraphStore]:
-    store = BACKENDS[request.param](tmp_path)
-    yield store
-    await store.close()
+async def graph(request: pytest.FixtureRequest) -> AsyncIterator[GraphStore]:
+    with quick_folder() as folder:
+        store = BACKENDS[request.param](folder)
+        yield store
+        await store.close()
 
 
 def thing(name: str, *keys: str, titled: bool = True) -> Entity:
@@ -381,15 +383,15 @@ async def test_no_time_is_no_neighbourhood(graph: GraphStore) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 @settings(max_examples=8, deadline=None)
 @given(order=st.integers(1, 1000), nodes=st.integers(1, 150), limit=st.integers(1, 900))
-async def test_the_order_of_writing_does_not_show(
-    backend: str, tmp_path_factory: pytest.TempPathFactory, order: int, nodes: int, limit: int
-) -> None:
+async def test_the_order_of_writing_does_not_show(backend: str, order: int, nodes: int, limit: int) -> None:
     found = []
     for turn in (0, order):
-        graph = BACKENDS[backend](tmp_path_factory.mktemp("graph"))
-        await put_random_wiki(graph, seed=3, order=turn)
-        bounds = NeighbourhoodBounds(max_nodes=nodes, max_edges=limit, milliseconds=60_000)
-        parts = [await graph.neighbourhood(["e29", "e11"], ["p3c0"], each) for each in (ALL, bounds)]
-        found.append(([seen(part) for part in parts], await graph.counts(), await graph.find_entities(["e01", "e02"])))
-        await graph.close()
+        with quick_folder() as folder:
+            graph = BACKENDS[backend](folder)
+            await put_random_wiki(graph, seed=3, order=turn)
+            bounds = NeighbourhoodBounds(max_nodes=nodes, max_edges=limit, milliseconds=60_000)
+            parts = [await graph.neighbourhood(["e29", "e11"], ["p3c0"], each) for each in (ALL, bounds)]
+            named = await graph.find_entities(["e01", "e02"])
+            found.append(([seen(part) for part in parts], await graph.counts(), named))
+            await graph.close()
     assert found[0] == found[1]

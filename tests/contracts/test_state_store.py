@@ -15,6 +15,7 @@ from graph.model import Chunk, Link, Manifest, PageType, chunk_id, embedded_text
 from graph.protocols import StateStore
 from graph.sqlite_state import SqliteState
 from tests.fakes import FakeState
+from tests.places import quick_folder
 
 Opener = Callable[[Path], StateStore]
 BACKENDS: dict[str, Opener] = {"fake": lambda _: FakeState(), "sqlite": lambda folder: SqliteState(folder / "state.db")}
@@ -22,10 +23,11 @@ Committed = tuple[Manifest, list[Chunk], dict[str, list[str]]]
 
 
 @pytest.fixture(params=BACKENDS)
-def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StateStore]:
-    store = BACKENDS[request.param](tmp_path)
-    yield store
-    store.close()
+def state(request: pytest.FixtureRequest) -> Iterator[StateStore]:
+    with quick_folder() as folder:
+        store = BACKENDS[request.param](folder)
+        yield store
+        store.close()
 
 
 def page(key: str, *texts: str, source: str = "wiki", **fields: object) -> Committed:
@@ -379,23 +381,25 @@ texts_of_pages = st.dictionaries(
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(texts_of_pages, min_size=1, max_size=4), key=st.sampled_from(["a", "b c", "d"]))
 def test_what_is_live_depends_on_the_last_version_of_each_page(
-    backend: str, tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, list[str]]], key: str
+    backend: str, steps: list[dict[str, list[str]]], key: str
 ) -> None:
-    state = BACKENDS[backend](tmp_path_factory.mktemp("state"))
-    last: dict[str, Committed] = {}
-    for step in steps:
-        committed = {name: page(name, *texts) for name, texts in step.items()}
-        last.update(committed)
-        state.commit_pages(list(committed.values()))
-        gone = [name for name in last if name not in step][:1]
-        state.commit_removal([f"wiki:{name}" for name in gone])
-        last = {name: value for name, value in last.items() if name not in gone}
-    chunks = {chunk.id: chunk for _, found, _ in last.values() for chunk in found}
-    assert state.live_ids() == chunks.keys()
-    assert {found.page_id for found in state.all_manifests()} == {manifest.page_id for manifest, _, _ in last.values()}
-    assert {key: found.chunk for key, found in state.chunks(list(chunks)).items()} == chunks
-    link_all(state)
-    state.add_changed_keys([key])
-    state.spread_changed_keys()
-    assert {chunks[found].text for found in state.unlinked(100)} == {c.text for c in chunks.values() if key in c.text}
-    state.close()
+    with quick_folder() as folder:
+        state = BACKENDS[backend](folder)
+        last: dict[str, Committed] = {}
+        for step in steps:
+            committed = {name: page(name, *texts) for name, texts in step.items()}
+            last.update(committed)
+            state.commit_pages(list(committed.values()))
+            gone = [name for name in last if name not in step][:1]
+            state.commit_removal([f"wiki:{name}" for name in gone])
+            last = {name: value for name, value in last.items() if name not in gone}
+        chunks = {chunk.id: chunk for _, found, _ in last.values() for chunk in found}
+        assert state.live_ids() == chunks.keys()
+        assert {found.page_id for found in state.all_manifests()} == {one.page_id for one, _, _ in last.values()}
+        assert {key: found.chunk for key, found in state.chunks(list(chunks)).items()} == chunks
+        link_all(state)
+        state.add_changed_keys([key])
+        state.spread_changed_keys()
+        marked = {chunks[found].text for found in state.unlinked(100)}
+        assert marked == {chunk.text for chunk in chunks.values() if key in chunk.text}
+        state.close()

@@ -1,0 +1,269 @@
+"""What every vector store must do."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graph.errors import StoreVersionError
+from graph.model import PageType, SearchFilter, VectorPoint, VectorRankings, chunk_id
+from graph.protocols import VectorStore
+from graph.qdrant_edge_store import QdrantEdge
+from tests.fakes import FakeVectors, HashEmbedder
+from tests.places import quick_folder
+
+DIMENSION = 32
+BACKENDS: dict[str, Callable[[Path], VectorStore]] = {
+    "fake": lambda _: FakeVectors(),
+    "qdrant-edge": lambda folder: QdrantEdge(folder / "vectors", dimension=DIMENSION),
+}
+EMBEDDER = HashEmbedder(DIMENSION)
+
+
+@pytest.fixture(params=BACKENDS)
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
+    with quick_folder() as folder:
+        opened = BACKENDS[request.param](folder)
+        yield opened
+        await opened.close()
+
+
+def key(name: str) -> str:
+    return chunk_id("w:page", name, 0)
+
+
+async def point(name: str, text: str, dense: Sequence[float] | None = None, **payload: str | list[str]) -> VectorPoint:
+    vector = await EMBEDDER.embed_question(text) if dense is None else np.array(dense, np.float32)
+    return VectorPoint(
+        chunk_id=key(name),
+        dense=vector,
+        text=text,
+        payload={"source": "w", "page_id": "w:page", "language": "en", **payload},
+    )
+
+
+def axis(number: int) -> list[float]:
+    return [1.0 if place == number else 0.0 for place in range(DIMENSION)]
+
+
+async def ask(store: VectorStore, text: str, *, limit: int = 10, where: SearchFilter | None = None) -> VectorRankings:
+    return await store.search("wiki", dense=await EMBEDDER.embed_question(text), text=text, limit=limit, where=where)
+
+
+async def test_an_unknown_collection_is_empty(store: VectorStore) -> None:
+    assert await ask(store, "anything") == VectorRankings(fused=(), dense=(), sparse=())
+    assert await store.ids("wiki") == set()
+    assert await store.vectors("wiki", [key("a")]) == {}
+    await store.delete("wiki", [key("a")])
+    await store.upsert("wiki", [])
+    await store.optimize()
+
+
+async def test_what_was_stored_is_found_by_meaning_and_by_word(store: VectorStore) -> None:
+    texts = {
+        "farm": "Animals take over a farm",
+        "sea": "Ships cross the stormy ocean",
+        "moon": "Astronauts walk on lunar dust",
+    }
+    await store.upsert("wiki", [await point(name, text) for name, text in texts.items()])
+    assert await store.ids("wiki") == {key(name) for name in texts}
+    for name, question in (("farm", "animals farm"), ("sea", "stormy ocean"), ("moon", "lunar dust")):
+        found = await ask(store, question)
+        assert found.fused[0].key == found.dense[0].key == found.sparse[0].key == key(name)
+        assert {scored.key for scored in found.dense} == {key(other) for other in texts}
+        assert [scored.key for scored in found.sparse] == [key(name)]
+        for ranking in (found.fused, found.dense, found.sparse):
+            scores = [scored.score for scored in ranking]
+            assert scores == sorted(scores, reverse=True)
+            assert all(map(math.isfinite, scores))
+        assert found.dense[0].score <= 1.0001
+
+
+async def test_dense_scores_are_cosines(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "x", axis(0)), await point("b", "y", axis(1))])
+    asked = np.array(axis(0), np.float32) * 0.6 + np.array(axis(1), np.float32) * 0.8
+    found = await store.search("wiki", dense=asked, text="", limit=5)
+    assert [scored.key for scored in found.dense] == [key("b"), key("a")]
+    assert [scored.score for scored in found.dense] == pytest.approx([0.8, 0.6], abs=1e-5)
+    assert found.sparse == ()
+
+
+async def test_fusion_is_by_rank(store: VectorStore) -> None:
+    await store.upsert(
+        "wiki",
+        [
+            await point("both", "alpha beta", axis(1)),
+            await point("dense", "gamma", axis(0)),
+            await point("sparse", "alpha alpha beta beta", axis(9)),
+        ],
+    )
+    asked = np.array(axis(0), np.float32) * 0.8 + np.array(axis(1), np.float32) * 0.6
+    found = await store.search("wiki", dense=asked, text="alpha beta", limit=5)
+    scores = {scored.key: scored.score for scored in found.fused}
+    assert scores[key("both")] == pytest.approx(1 / 62 + 1 / 62)
+    assert scores[key("dense")] == pytest.approx(1 / 61)
+    assert scores[key("sparse")] == pytest.approx(1 / 61 + 1 / 63)
+    assert [scored.key for scored in found.fused] == [key("sparse"), key("both"), key("dense")]
+
+
+async def test_without_an_embedder_words_alone_rank(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "red apple"), await point("b", "green pear")])
+    found = await store.search("wiki", dense=None, text="pear", limit=5)
+    assert found.dense == ()
+    assert [scored.key for scored in found.sparse] == [scored.key for scored in found.fused] == [key("b")]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "?!…", "AC/DC", "\0", "a\0b", "\ud800", '"', "x" * 100_000, "word " * 20_000, "🙂"]
+)
+async def test_any_text_can_be_asked_for_and_stored(store: VectorStore, text: str) -> None:
+    await store.upsert("wiki", [await point("plain", "simple speech"), await point("odd", text, axis(3))])
+    found = await store.search("wiki", dense=np.array(axis(3), np.float32), text=text, limit=5)
+    assert found.dense[0].key == found.fused[0].key == key("odd")
+    assert len(found.dense) == 2
+    assert (await store.search("wiki", dense=None, text="simple speech", limit=5)).sparse[0].key == key("plain")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Zürich cafés", "zurich CAFÉS"),
+        ("北京大学在中国", "北京"),
+        ("東京タワーに行く", "タワー"),
+        ("AC/DC played", "ac/dc"),
+    ],
+)
+async def test_words_are_found_in_every_script(store: VectorStore, text: str, asked: str) -> None:
+    await store.upsert("wiki", [await point("it", text), await point("other", "nothing of the kind")])
+    found = await store.search("wiki", dense=None, text=asked, limit=5)
+    assert [scored.key for scored in found.sparse] == [key("it")]
+
+
+async def test_a_word_is_no_substring(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "written by author2000")])
+    assert (await store.search("wiki", dense=None, text="author", limit=5)).sparse == ()
+
+
+async def test_upserting_again_replaces(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "old words", source="x"), await point("b", "others")])
+    for _ in range(2):
+        await store.upsert("wiki", [await point("a", "new text", axis(5), source="y")])
+    assert await store.ids("wiki") == {key("a"), key("b")}
+    assert (await store.search("wiki", dense=None, text="old", limit=5)).sparse == ()
+    assert (await store.search("wiki", dense=None, text="new", limit=5)).sparse[0].key == key("a")
+    assert (
+        await store.search("wiki", dense=None, text="new", limit=5, where=SearchFilter(sources=("x",)))
+    ).sparse == ()
+    assert (await store.vectors("wiki", [key("a")]))[key("a")].tolist() == pytest.approx(axis(5))
+
+
+async def test_what_was_deleted_is_gone_everywhere(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "one word"), await point("b", "one more")])
+    for _ in range(2):
+        await store.delete("wiki", [key("a"), key("never there")])
+    assert await store.ids("wiki") == {key("b")}
+    assert await store.vectors("wiki", [key("a")]) == {}
+    found = await ask(store, "one word")
+    assert {scored.key for ranking in (found.fused, found.dense, found.sparse) for scored in ranking} == {key("b")}
+
+
+async def test_vectors_come_back_for_those_that_exist(store: VectorStore) -> None:
+    points = [await point(f"p{number}", f"text {number}") for number in range(2500)]
+    await store.upsert("wiki", points)
+    found = await store.vectors("wiki", [*(each.chunk_id for each in points), key("none"), "no uuid"])
+    assert found.keys() == {each.chunk_id for each in points} == await store.ids("wiki")
+    first = found[points[7].chunk_id]
+    assert first.dtype == np.float32
+    assert first == pytest.approx(points[7].dense, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (SearchFilter(), {"a", "b", "c"}),
+        (SearchFilter(sources=("docs",)), {"b"}),
+        (SearchFilter(sources=("docs", "wiki")), {"a", "b", "c"}),
+        (SearchFilter(page_types=(PageType.LIST, PageType.STUB)), {"b", "c"}),
+        (SearchFilter(languages=("fr",)), {"c"}),
+        (SearchFilter(categories=("Novels",)), {"a", "c"}),
+        (SearchFilter(categories=("Pigs", "Ships")), {"a", "b"}),
+        (SearchFilter(sources=("wiki",), categories=("Novels",), languages=("en",)), {"a"}),
+        (SearchFilter(categories=("Novel",)), set()),
+        (SearchFilter(sources=("\ud800",)), set()),
+    ],
+)
+async def test_every_ranking_honours_the_filter(store: VectorStore, where: SearchFilter, expected: set[str]) -> None:
+    await store.upsert(
+        "wiki",
+        [
+            await point("a", "same text", source="wiki", page_type="article", categories=["Novels", "Pigs"]),
+            await point("b", "same text", source="docs", page_type="list", categories=["Ships"]),
+            await point("c", "same text", source="wiki", page_type="stub", language="fr", categories=["Novels"]),
+        ],
+    )
+    found = await ask(store, "same text", where=where)
+    for ranking in (found.fused, found.dense, found.sparse):
+        assert {scored.key for scored in ranking} == {key(name) for name in expected}
+
+
+async def test_ties_are_ordered_by_id(store: VectorStore) -> None:
+    names = [f"n{number}" for number in range(12)]
+    await store.upsert("wiki", [await point(name, "the very same words") for name in names])
+    found = await ask(store, "very same words", limit=6)
+    expected = sorted(key(name) for name in names)[:6]
+    assert [scored.key for scored in found.dense] == [scored.key for scored in found.sparse] == expected
+
+
+async def test_no_more_than_asked_for(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point(f"n{number}", f"word w{number}") for number in range(30)])
+    for limit in (0, 1, 7, 1000):
+        found = await ask(store, "word", limit=limit)
+        assert len(found.fused) == len(found.dense) == len(found.sparse) == min(limit, 30)
+
+
+async def test_collections_are_apart(store: VectorStore) -> None:
+    names = ["wiki", "knowledge_a/b", "..", ".", "research_Ü ü", "research_%2E"]
+    for name in names:
+        await store.upsert(name, [await point(name, f"text of {names.index(name)}")])
+    for name in names:
+        assert await store.ids(name) == {key(name)}
+    await store.optimize()
+    await store.delete("wiki", [key("wiki")])
+    assert await store.ids("wiki") == set()
+    assert await store.ids("..") == {key("..")}
+
+
+async def test_a_vector_of_another_size_is_refused(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "words")])
+    with pytest.raises(StoreVersionError, match=str(DIMENSION)):
+        await store.upsert("wiki", [await point("b", "words", [1.0, 0.0])])
+    assert await store.ids("wiki") == {key("a")}
+
+
+async def test_optimising_changes_no_result(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point(f"n{number}", f"word w{number} x{number % 7}") for number in range(300)])
+    await store.delete("wiki", [key(f"n{number}") for number in range(0, 300, 3)])
+    before = await ask(store, "word w100 x3")
+    await store.optimize()
+    assert await ask(store, "word w100 x3") == before
+
+
+async def test_searching_and_writing_at_once(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point(f"n{number}", "steady word") for number in range(20)])
+
+    async def write(batch: int) -> None:
+        points = [await point(f"b{batch}-{number}", "fresh") for number in range(20)]
+        await store.upsert("wiki", points)
+        await store.delete("wiki", [each.chunk_id for each in points[::2]])
+
+    async def read() -> None:
+        for _ in range(10):
+            assert len((await store.search("wiki", dense=None, text="steady", limit=50)).sparse) == 20
+
+    await asyncio.gather(*(write(batch) for batch in range(4)), *(read() for _ in range(3)), store.optimize())
+    assert len(await store.ids("wiki")) == 60
