@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from config.settings import Settings
-from graph.errors import DependencyDownError, TrivetError
+from graph.errors import DependencyDownError, SettingsError, TrivetError
 from server.answer.answer import stream_answer, whole_answer
 from server.backends import Backends
 from server.http.answerer import Answerer
@@ -53,11 +53,19 @@ class BackendsAnswerer:
         outcomes = await asyncio.gather(*(_outcome(check) for check in checks.values()))
         return {"llm": "off", "web": "off"} | dict(zip(checks, outcomes, strict=True))
 
+    def announce(self, url: str) -> None:
+        if self._backends.lock is not None:
+            self._backends.lock.publish(url)
+
 
 @asynccontextmanager
 async def open_answerer(settings: Settings) -> AsyncIterator[Answerer]:
     backends = await open_backends(settings, command="serve")
     try:
+        persona = settings.answer.persona
+        if persona not in backends.personas:
+            known = ", ".join(sorted(backends.personas))
+            raise SettingsError(f"answer.persona: there is no persona {persona!r}; there are {known}")
         yield BackendsAnswerer(backends)
     finally:
         await backends.close()

@@ -24,7 +24,7 @@ from server.http.openai_sources import (
 )
 from server.http.options import HttpOptions
 from server.http.problems import Problem, openai_error
-from server.model import Answer, Citation, Mode, SearchResult, Zone
+from server.model import Answer, Mode, SearchResult, Zone
 
 FinishReason = Literal["stop", "length"]
 
@@ -148,10 +148,9 @@ class ChatWriter:
         return self.with_sources and self.options.citation_mode == "annotations"
 
     def whole(self, answer: Answer) -> ChatCompletion:
-        annotations = tuple(annotation(citation) for citation in answer.citations)
         message = AnswerMessage(
             content=answer.text + self._footer(answer.evidence),
-            annotations=annotations if self.annotated else UNSET,
+            annotations=annotations(answer) if self.annotated else UNSET,
         )
         return ChatCompletion(
             id=self.id,
@@ -180,13 +179,12 @@ class ChatWriter:
     def text(self, text: str) -> bytes:
         return self._chunk(Delta(content=text))
 
-    def citation(self, citation: Citation) -> Iterator[bytes]:
-        if self.annotated:
-            yield self._chunk(Delta(annotations=(annotation(citation),)))
-
     def end(self, answer: Answer) -> Iterator[bytes]:
         if last := self._footer(answer.evidence):
             yield self.text(last)
+        if self.annotated and answer.citations:
+            # In one chunk, as OpenAI does: its Python client adds up lists in a second one only by an `index` key.
+            yield self._chunk(Delta(annotations=annotations(answer)))
         yield data_line(
             self._body(
                 choices=(ChunkChoice(finish_reason=answer.finish_reason),),
@@ -238,6 +236,10 @@ class ChatWriter:
             event=event,
             trivet=trivet,
         )
+
+
+def annotations(answer: Answer) -> tuple[Annotation, ...]:
+    return tuple(annotation(citation) for citation in answer.citations)
 
 
 def usage_of(answer: Answer) -> ChatUsage:

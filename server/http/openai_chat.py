@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 from litestar import Controller, Response, post
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import JSONBody
 from litestar.response import Stream
 
 from server.http.background import is_background, run_background
@@ -16,7 +17,7 @@ from server.http.openai_models import OPENAI_ERRORS, find_model
 from server.http.openai_requests import ChatRequest, read_messages, to_question
 from server.http.requests import ApiRequest
 from server.http.work import Fault, Ping, ServingDependency
-from server.model import Answer, AnswerEvent, CitationEvent, DoneEvent, FoundEvent, TextEvent
+from server.model import Answer, AnswerEvent, DoneEvent, FoundEvent, TextEvent
 
 WHOLE = {200: ResponseSpec(ChatCompletion, description="The answer.", generate_examples=False)}
 
@@ -29,7 +30,7 @@ class ChatController(Controller):
 
     @post(status_code=200, summary="Answer the last message of the user", responses=WHOLE | OPENAI_ERRORS)
     async def complete(
-        self, data: ChatRequest, request: ApiRequest, serving: ServingDependency
+        self, data: JSONBody[ChatRequest], request: ApiRequest, serving: ServingDependency
     ) -> Response[ChatCompletion] | Stream:
         """As OpenAI's, with sources; unknown keys are ignored. With `stream` it is a row of server-sent events."""
         messages = read_messages(data)
@@ -77,7 +78,5 @@ def _chunks(item: AnswerEvent | Ping | Fault, writer: ChatWriter) -> Iterator[by
         yield from writer.found(item.found)
     elif isinstance(item, TextEvent):
         yield writer.text(item.text)
-    elif isinstance(item, CitationEvent):
-        yield from writer.citation(item.citation)
-    else:
+    elif isinstance(item, DoneEvent):
         yield from writer.end(item.answer)

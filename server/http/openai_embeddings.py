@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 from litestar import Controller, post
+from litestar.params import JSONBody
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
@@ -62,7 +63,9 @@ class EmbeddingsController(Controller):
     tags = ("openai",)
 
     @post(status_code=200, summary="Embed texts", responses=OPENAI_ERRORS)
-    async def embed(self, data: EmbeddingRequest, request: ApiRequest, serving: ServingDependency) -> EmbeddingResponse:
+    async def embed(
+        self, data: JSONBody[EmbeddingRequest], request: ApiRequest, serving: ServingDependency
+    ) -> EmbeddingResponse:
         """Passages unless `input_type` is "query"; any of the models, or the embedder's own name."""
         embedder = serving.answerer.embedder
         _check_model(data, embedder, serving.answerer.personas)
@@ -81,7 +84,7 @@ class EmbeddingsController(Controller):
         )
 
 
-def _check_model(data: EmbeddingRequest, embedder: Embedder, personas: tuple[str, ...]) -> None:
+def _check_model(data: JSONBody[EmbeddingRequest], embedder: Embedder, personas: tuple[str, ...]) -> None:
     if data.model != embedder.model:
         try:
             find_model(data.model, personas)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Annotated
 
 from litestar import Controller, get, route
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import Parameter
+from litestar.params import FromPath
 from msgspec import Struct
 
 from server.http.problems import OpenAIErrorBody, RemovedRouteError, UnknownModelError
@@ -82,12 +81,9 @@ class ModelsController(Controller):
         """One per persona; `trivet` is the configured one."""
         return ModelList(data=tuple(Model(id=each) for each in model_ids(serving.answerer.personas)))
 
-    @get("/{model_id:path}", summary="Show a model", responses={code: OPENAI_ERRORS[code] for code in (401, 404)})
-    async def show_model(
-        self,
-        serving: ServingDependency,
-        model_id: Annotated[str, Parameter(description="An id may have a slash: `trivet/neutral`.")],
-    ) -> Model:
+    @get("/{model_id:path}", summary="Show a model", responses={code: OPENAI_ERRORS[code] for code in (400, 401, 404)})
+    async def show_model(self, model_id: FromPath[str], serving: ServingDependency) -> Model:
+        """An id may have a slash: `trivet/neutral`."""
         return Model(id=find_model(model_id.strip("/"), serving.answerer.personas).id)
 
 

@@ -116,7 +116,8 @@ def _with_directive(url: str, number: int) -> str:
 
 
 def heading(entry: Evidence) -> str:
-    return " › ".join((entry.title, *entry.heading_path))
+    """Title › headings; the first heading of a page is often its title again."""
+    return " › ".join((entry.title, *(part for part in entry.heading_path if part != entry.title)))
 
 
 def snippet(entry: Evidence) -> str:

@@ -7,12 +7,13 @@ from contextlib import aclosing
 
 from litestar import Controller, post
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import JSONBody
 from litestar.response import Stream
 
 from graph.errors import NotFoundError
 from server.http.answerer import Answerer
 from server.http.event_stream import MEDIA_TYPE, PING, event_stream, named_event
-from server.http.problems import Problem
+from server.http.problems import PROBLEM_MEDIA_TYPE, Problem
 from server.http.requests import ApiRequest
 from server.http.views import (
     QueryRequest,
@@ -26,15 +27,20 @@ from server.http.views import (
 from server.http.work import Fault, Ping, ServingDependency
 from server.model import AnswerEvent, CitationEvent, FoundEvent, TextEvent
 
+
+def _problem(description: str) -> ResponseSpec:
+    return ResponseSpec(Problem, description=description, media_type=PROBLEM_MEDIA_TYPE, generate_examples=False)
+
+
 PROBLEMS: dict[int, ResponseSpec] = {
-    400: ResponseSpec(Problem, description="The request cannot be used; `detail` says why.", generate_examples=False),
-    401: ResponseSpec(Problem, description="The API key is missing or wrong.", generate_examples=False),
-    413: ResponseSpec(Problem, description="The body is too large.", generate_examples=False),
-    502: ResponseSpec(Problem, description="A service answered wrongly.", generate_examples=False),
-    503: ResponseSpec(Problem, description="Too busy, or something it needs is down.", generate_examples=False),
-    504: ResponseSpec(Problem, description="No answer within the deadline.", generate_examples=False),
+    400: _problem("The request cannot be used; `detail` says why."),
+    401: _problem("The API key is missing or wrong."),
+    413: _problem("The body is too large."),
+    502: _problem("A service answered wrongly."),
+    503: _problem("Too busy, or something it needs is down."),
+    504: _problem("No answer within the deadline."),
 }
-UNKNOWN_PERSONA = ResponseSpec(Problem, description="There is no such persona.", generate_examples=False)
+UNKNOWN_PERSONA = {404: _problem("There is no such persona.")}
 
 
 class QueryController(Controller):
@@ -44,13 +50,17 @@ class QueryController(Controller):
     tags = ("questions",)
 
     @post("/search", status_code=200, summary="Find evidence", responses=PROBLEMS)
-    async def find(self, data: SearchRequest, request: ApiRequest, serving: ServingDependency) -> SearchResponse:
+    async def find(
+        self, data: JSONBody[SearchRequest], request: ApiRequest, serving: ServingDependency
+    ) -> SearchResponse:
         """What an answer would rest on, without an answer: no language model is asked."""
         found = await serving.finish(request, serving.answerer.search(data.to_question()))
         return view_search(found, explain=data.explain)
 
-    @post("/query", status_code=200, summary="Answer a question", responses=PROBLEMS | {404: UNKNOWN_PERSONA})
-    async def answer(self, data: QueryRequest, request: ApiRequest, serving: ServingDependency) -> QueryResponse:
+    @post("/query", status_code=200, summary="Answer a question", responses=PROBLEMS | UNKNOWN_PERSONA)
+    async def answer(
+        self, data: JSONBody[QueryRequest], request: ApiRequest, serving: ServingDependency
+    ) -> QueryResponse:
         """A whole answer with its citations and evidence."""
         check_persona(data.persona, serving.answerer)
         answer = await serving.finish(request, serving.answerer.answer(data.to_question()))
@@ -61,9 +71,9 @@ class QueryController(Controller):
         status_code=200,
         media_type=MEDIA_TYPE,
         summary="Answer a question, as it is written",
-        responses=PROBLEMS | {404: UNKNOWN_PERSONA},
+        responses=PROBLEMS | UNKNOWN_PERSONA,
     )
-    async def stream(self, data: QueryRequest, request: ApiRequest, serving: ServingDependency) -> Stream:
+    async def stream(self, data: JSONBody[QueryRequest], request: ApiRequest, serving: ServingDependency) -> Stream:
         """Server-sent events: `legs`, `evidence`, then `token` and `citation`, at last `done` or `error`."""
         check_persona(data.persona, serving.answerer)
         items = await serving.begin(request, serving.answerer.stream(data.to_question()))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from anyio import CancelScope
-from litestar.params import Dependency
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 from litestar.types import Receive
 
 from server.http.answerer import Answerer
@@ -107,6 +108,8 @@ async def relay(events: AsyncIterator[T], *, ping_seconds: float, drain: Drain) 
 
 
 async def _next(queue: asyncio.Queue[T], seconds: float) -> T | Ping:
+    # anyio cannot cancel a task that is always ready to run: with a fast source it would outlive its client.
+    await asyncio.sleep(0)
     try:
         async with asyncio.timeout(seconds):
             return await queue.get()
@@ -168,5 +171,5 @@ async def _resume(first: T | Ping, items: AsyncGenerator[T | Ping | Fault]) -> A
         await items.aclose()
 
 
-ServingDependency = Annotated[Serving, Dependency(skip_validation=True)]
+ServingDependency = NamedDependency[SkipValidation[Serving]]
 """How a handler asks for it; it comes from the application, not from the request."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -92,6 +92,7 @@ class ScriptedChat:
     model: str = "scripted"
     context_tokens: int = 4096
     pieces: tuple[str, ...] = ('{"title": ', '"Animal Farm"}')
+    fails: Exception | None = None
     asked: list[tuple[tuple[ChatMessage, ...], float, int, tuple[str, ...]]] = field(default_factory=list)
 
     def count_tokens(self, text: str) -> int:
@@ -101,6 +102,8 @@ class ScriptedChat:
         self, messages: Sequence[ChatMessage], *, temperature: float, max_tokens: int, stop: Sequence[str] = ()
     ) -> AsyncIterator[ChatPiece]:
         self.asked.append((tuple(messages), temperature, max_tokens, tuple(stop)))
+        if self.fails:
+            raise self.fails
         for piece in self.pieces:
             yield ChatPiece(text=piece)
         yield ChatPiece(finish_reason="stop", prompt_tokens=11, completion_tokens=3)
@@ -169,13 +172,12 @@ class ScriptedAnswerer:
         finally:
             self.running -= 1
 
-    def _written(self) -> list[AnswerEvent]:
-        events: list[AnswerEvent] = []
-        for piece in PIECES * self.repeats:
-            events.append(TextEvent(text=piece))
-            if piece in ("[1]", "[2]"):
-                events.append(CitationEvent(citation=CITATIONS[int(piece[1]) - 1]))
-        return events
+    def _written(self) -> Iterator[AnswerEvent]:
+        for _ in range(self.repeats):
+            for piece in PIECES:
+                yield TextEvent(text=piece)
+                if piece in ("[1]", "[2]"):
+                    yield CitationEvent(citation=CITATIONS[int(piece[1]) - 1])
 
     async def check(self) -> dict[str, str]:
         return self.state
