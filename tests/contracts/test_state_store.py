@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.model import Chunk, Link, Manifest, PageType, chunk_id, embedded_text, source_hash
+from graph.model import Link, PageType
 from graph.protocols import StateStore
 from graph.sqlite_state import SqliteState
 from tests.fakes import FakeState
+from tests.pages import Committed, page, redirect
 from tests.places import quick_folder
 
 Opener = Callable[[Path], StateStore]
 BACKENDS: dict[str, Opener] = {"fake": lambda _: FakeState(), "sqlite": lambda folder: SqliteState(folder / "state.db")}
-Committed = tuple[Manifest, list[Chunk], dict[str, list[str]]]
 
 
 @pytest.fixture(params=BACKENDS)
@@ -28,31 +28,6 @@ def state(request: pytest.FixtureRequest) -> Iterator[StateStore]:
         store = BACKENDS[request.param](folder)
         yield store
         store.close()
-
-
-def page(key: str, *texts: str, source: str = "wiki", **fields: object) -> Committed:
-    """A page whose chunks are these texts, ready for `commit_pages`."""
-    page_id, title = f"{source}:{key}", str(fields.pop("title", key))
-    chunks = []
-    for ordinal, text in enumerate(texts):
-        hashed = source_hash(embedded_text(title, (), text))
-        chunks.append(
-            Chunk(
-                id=chunk_id(page_id, hashed, texts[:ordinal].count(text)),
-                page_id=page_id,
-                ordinal=ordinal,
-                start=ordinal * 100,
-                end=ordinal * 100 + len(text),
-                text=text,
-                source_hash=hashed,
-            )
-        )
-    manifest = Manifest(page_id=page_id, source=source, key=key, title=title, chunk_ids=tuple(c.id for c in chunks))
-    return replace(manifest, **fields), chunks, {chunk.id: [] for chunk in chunks}  # type: ignore[arg-type]
-
-
-def redirect(title: str, to: str, source: str = "wiki") -> Committed:
-    return page(title, source=source, page_type=PageType.REDIRECT, redirect_to=to)
 
 
 def link_all(state: StateStore) -> None:
