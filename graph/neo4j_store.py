@@ -1,0 +1,335 @@
+"""The entity graph in Neo4j: our labels only, writers one after the other, neighbourhoods from arrays in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import TypeVar
+
+import numpy as np
+
+from graph import neo4j_queries as cypher
+from graph.errors import StoreCorruptError
+from graph.model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
+from graph.neighbourhood import GraphArrays, Numbers, Rows
+from graph.neo4j_connection import Neo4jConnection, Row, Transaction
+from graph.storable import storable
+
+ROWS_AT_ONCE = 5000
+"""In one transaction: Neo4j keeps a transaction's changes in memory."""
+LONGEST_ID = 2000
+"""Characters; an index entry takes 8 kB, and a character up to 4 bytes."""
+READS_BEFORE_LOCKING = 2
+
+T = TypeVar("T")
+
+
+class Neo4jGraph:
+    """`GraphStore` on a Neo4j server. Neighbourhoods come from arrays of the whole graph, read again after a write."""
+
+    def __init__(self, connection: Neo4jConnection) -> None:
+        self._connection = connection
+        self._arrays: GraphArrays | None = None
+        self._loading: asyncio.Task[GraphArrays] | None = None
+
+    async def close(self) -> None:
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait([self._loading])
+        await self._connection.close()
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    async def put_pages(self, pages: Sequence[GraphPage]) -> None:
+        last = {page.page_id: page for page in pages}
+        rows = _PageRows(last.values(), chunk_pages={chunk: page.page_id for page in pages for chunk in page.chunk_ids})
+        await self._write(rows.put, rows=rows.count)
+
+    async def remove_pages(self, page_ids: Sequence[str]) -> None:
+        for part in _parts(page_ids):
+            await self._write(partial(_with_ids, query=cypher.REMOVE_PAGES, ids=part))
+
+    async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
+        for part in _parts(chunk_ids):
+            await self._write(partial(_with_ids, query=cypher.REMOVE_CHUNKS, ids=part))
+
+    async def set_entities(self, entities: Sequence[Entity]) -> None:
+        last = {storable(entity.id): entity for entity in entities}
+        for part in _parts(list(last.values())):
+            await self._write(partial(_put_entities, entities=part), rows=len(part))
+
+    async def set_mentions(self, mentions: Mapping[str, Sequence[Mention]]) -> None:
+        for part in _parts(list(mentions.items()), ROWS_AT_ONCE // 5):
+            missing = await self._write(partial(_put_mentions, mentions=part))
+            if missing:
+                raise StoreCorruptError(
+                    f"{self._connection.shown} lacks {missing!r}, which the manifest has; run `trivet verify --repair`."
+                )
+
+    async def prune_entities(self) -> int:
+        return await self._write(_prune)
+
+    async def _write(self, work: Callable[[Transaction, int], Awaitable[T]], *, rows: int = 0) -> T:
+        """`work` gets the first of `rows` numbers that no node has."""
+
+        async def counted(tx: Transaction) -> T:
+            ((first,),) = await tx.rows(cypher.BEGIN_WRITE, rows=rows)
+            return await work(tx, first)
+
+        return await self._connection.write(counted)
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    async def titled_entities(self) -> Mapping[str, Entity]:
+        return {row[0]: _entity(row) for row in await self._rows(cypher.TITLED_ENTITIES)}
+
+    async def find_entities(self, keys: Sequence[str]) -> Mapping[str, tuple[Entity, ...]]:
+        asked = {lookup(key): storable(key) for key in keys}
+        found: dict[str, list[Entity]] = {}
+        for key, *row in await self._rows(cypher.FIND_ENTITIES, ids=list(asked)):
+            found.setdefault(asked[key], []).append(_entity(row))
+        return {key: tuple(sorted(entities, key=lambda entity: entity.id)) for key, entities in found.items()}
+
+    async def mentions_of(self, chunk_ids: Sequence[str]) -> Mapping[str, tuple[Mention, ...]]:
+        found: dict[str, list[Mention]] = {}
+        for chunk_id, entity_id, count in await self._rows(cypher.MENTIONS_OF, ids=_ids(chunk_ids)):
+            mentions = found.setdefault(chunk_id, [])
+            if entity_id is not None:
+                mentions.append(Mention(entity_id=entity_id, count=count))
+        return {chunk_id: tuple(sorted(found[chunk_id], key=lambda m: m.entity_id)) for chunk_id in found}
+
+    async def linking_pages(self, entity_ids: Sequence[str]) -> set[str]:
+        return {page_id for (page_id,) in await self._rows(cypher.LINKING_PAGES, ids=_ids(entity_ids))}
+
+    async def ids(self) -> tuple[set[str], set[str]]:
+        pages, chunks = await self._rows(cypher.PAGE_IDS), await self._rows(cypher.CHUNK_IDS)
+        return {page_id for (page_id,) in pages}, {chunk_id for (chunk_id,) in chunks}
+
+    async def counts(self) -> GraphCounts:
+        ((pages, chunks, entities, mentions, links, categories),) = await self._rows(cypher.COUNTS)
+        return GraphCounts(
+            pages=pages, chunks=chunks, entities=entities, mentions=mentions, links=links, categories=categories
+        )
+
+    async def _rows(self, query: str, **values: object) -> list[Row]:
+        return await self._connection.read(lambda tx: tx.rows(query, **values))
+
+    # --- neighbourhoods -------------------------------------------------------------------------------------------
+
+    async def neighbourhood(
+        self, entity_ids: Sequence[str], chunk_ids: Sequence[str], bounds: NeighbourhoodBounds
+    ) -> Neighbourhood:
+        arrays = await self._current_arrays()
+        return await asyncio.to_thread(
+            arrays.neighbourhood, list(map(storable, entity_ids)), list(map(storable, chunk_ids)), bounds
+        )
+
+    async def _current_arrays(self) -> GraphArrays:
+        """A question that runs out of time lets the reading go on, for the next one to find it done."""
+        version = await self._connection.read(_version)
+        if self._arrays is None or self._arrays.version != version:
+            if self._loading is None:
+                self._loading = asyncio.create_task(self._load())
+            self._arrays = await asyncio.shield(self._loading)
+        return self._arrays
+
+    async def _load(self) -> GraphArrays:
+        """Queries of one transaction see each other's commits in between, hence the second look at the version."""
+        try:
+            for _ in range(READS_BEFORE_LOCKING):
+                arrays = await self._connection.read(_read_arrays)
+                if await self._connection.read(_version) == arrays.version:
+                    return arrays
+            return await self._connection.write(_read_locked)
+        finally:
+            self._loading = None
+
+
+# --- what is written in a transaction; `first` is the first of the numbers that its new nodes may take --------------
+
+
+async def _with_ids(tx: Transaction, _first: int, *, query: str, ids: Iterable[str]) -> None:
+    await tx.write(query, ids=_ids(ids))
+
+
+async def _put_entities(tx: Transaction, first: int, *, entities: Sequence[Entity]) -> None:
+    rows = [
+        {
+            **_named(entity.id, n),
+            "name": storable(entity.name),
+            "keys": [storable(key) for key in entity.keys],
+            "titled": entity.titled,
+        }
+        for n, entity in enumerate(entities)
+    ]
+    keys = [
+        {"entity": lookup(entity.id), "key": key}
+        for entity in entities
+        for key in dict.fromkeys(map(lookup, entity.keys))
+    ]
+    await tx.write(cypher.PUT_ENTITIES, rows=rows, first=first)
+    await tx.write(cypher.CLEAR_KEYS, ids=[row["id"] for row in rows])
+    await tx.write(cypher.PUT_KEYS, rows=keys)
+
+
+async def _put_mentions(tx: Transaction, _first: int, *, mentions: Sequence[tuple[str, Sequence[Mention]]]) -> str:
+    """The id of a chunk or entity that does not exist, in which case nothing is written; else ""."""
+    chunks = _ids(chunk_id for chunk_id, _ in mentions)
+    counts = {(lookup(chunk_id), lookup(m.entity_id)): m.count for chunk_id, found in mentions for m in found}
+    entities = sorted({entity for _, entity in counts})
+    for query, ids in ((cypher.MISSING_CHUNKS, chunks), (cypher.MISSING_ENTITIES, entities)):
+        for (missing,) in await tx.rows(query, ids=ids):
+            return str(missing)
+    await tx.write(cypher.CLEAR_MENTIONS, ids=chunks)
+    rows = [{"chunk": chunk, "entity": entity, "count": count} for (chunk, entity), count in counts.items()]
+    await tx.write(cypher.PUT_MENTIONS, rows=rows)
+    return ""
+
+
+async def _prune(tx: Transaction, _first: int) -> int:
+    ((gone,),) = await tx.rows(cypher.FORGET_UNUSED)
+    await tx.write(cypher.REMOVE_KEYS_OF_UNKNOWN)
+    await tx.write(cypher.REMOVE_PLACEHOLDERS)
+    await tx.write(cypher.REMOVE_LONE_ALIASES)
+    await tx.write(cypher.REMOVE_LONE_CATEGORIES)
+    return int(gone)
+
+
+class _PageRows:
+    """Pages as the rows that the statements take."""
+
+    def __init__(self, pages: Iterable[GraphPage], chunk_pages: Mapping[str, str]) -> None:
+        pages = list(pages)
+        page_ids = dict.fromkeys(page.page_id for page in pages)
+        named = dict.fromkeys(
+            entity for page in pages for entity in (*page.link_entities, *filter(None, [page.title_entity]))
+        )
+        self._pages = _numbered(page_ids, 0)
+        self._entities = _numbered(named, len(self._pages))
+        self._chunks = [
+            {**row, "page": lookup(page_id)}
+            for row, page_id in zip(
+                _numbered(chunk_pages, len(self._pages) + len(self._entities)), chunk_pages.values(), strict=True
+            )
+        ]
+        self._titles = [
+            {"page": lookup(page.page_id), "entity": lookup(page.title_entity)} for page in pages if page.title_entity
+        ]
+        self._links = [
+            {"page": lookup(page.page_id), "entity": entity}
+            for page in pages
+            for entity in dict.fromkeys(map(lookup, page.link_entities))
+        ]
+        self._categories = [
+            {**_named(name, 0), "page": lookup(page.page_id)}
+            for page in pages
+            for name in dict.fromkeys(map(storable, page.categories))
+        ]
+        self.count = len(self._pages) + len(self._entities) + len(self._chunks)
+
+    async def put(self, tx: Transaction, first: int) -> None:
+        await tx.write(cypher.PUT_PLACEHOLDERS, rows=self._entities, first=first)
+        await tx.write(cypher.PUT_PAGES, rows=self._pages, first=first)
+        await tx.write(cypher.CLEAR_PAGES, ids=[row["id"] for row in self._pages])
+        await tx.write(cypher.PUT_TITLES, rows=self._titles)
+        await tx.write(cypher.PUT_LINKS, rows=self._links)
+        await tx.write(cypher.PUT_CATEGORIES, rows=self._categories)
+        await tx.write(cypher.PUT_CHUNKS, rows=self._chunks, first=first)
+
+
+def lookup(name: str) -> str:
+    """What a name is indexed by: itself, or its hash where it is too long for an index."""
+    name = storable(name)
+    return name if len(name) <= LONGEST_ID else f"sha256:{sha256(name.encode()).hexdigest()}"
+
+
+def _named(name: str, n: int) -> dict[str, object]:
+    name, indexed = storable(name), lookup(name)
+    return {"id": indexed, "full": None if indexed == name else name, "n": n}
+
+
+def _numbered(names: Iterable[str], first: int) -> list[dict[str, object]]:
+    return [_named(name, n) for n, name in enumerate(names, first)]
+
+
+def _ids(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(map(lookup, names)))
+
+
+def _parts(items: Sequence[T], size: int = ROWS_AT_ONCE) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _entity(row: Row) -> Entity:
+    return Entity(id=row[0], name=row[1], keys=tuple(row[2]), titled=row[3])
+
+
+# --- the whole graph ----------------------------------------------------------------------------------------------
+
+
+async def _version(tx: Transaction) -> str:
+    ((_, store, number),) = await tx.rows(cypher.MARKER)
+    return f"{store}-{number}"
+
+
+async def _read_locked(tx: Transaction) -> GraphArrays:
+    """For a graph that is being written to all the time."""
+    await tx.write(cypher.LOCK)
+    return await _read_arrays(tx)
+
+
+async def _read_arrays(tx: Transaction) -> GraphArrays:
+    version = await _version(tx)
+    entities = await tx.rows(cypher.ALL_ENTITIES)
+    pages = await tx.rows(cypher.ALL_PAGES)
+    chunks = await tx.rows(cypher.ALL_CHUNKS)
+    return await asyncio.to_thread(_arrays, version, entities, pages, chunks)
+
+
+def _arrays(version: str, entities: list[Row], pages: list[Row], chunks: list[Row]) -> GraphArrays:
+    entities.sort(key=lambda row: row[1])
+    chunks.sort(key=lambda row: row[1])
+    entity_places, page_places = _Places(entities), _Places(pages)
+    packed, owner = _flat(row[3] for row in chunks)
+    named, counts = entity_places.of(packed // cypher.COUNT_SPAN), packed % cypher.COUNT_SPAN
+    order = np.lexsort((named, owner))
+    links, linking = _flat(row[2] for row in pages)
+    linked = entity_places.of(links)
+    titles = np.array([-1 if row[1] is None else row[1] for row in pages], dtype=np.int64)
+    return GraphArrays(
+        version=version,
+        entity_ids=tuple(row[1] for row in entities),
+        entity_names=tuple(row[2] for row in entities),
+        chunk_ids=tuple(row[1] for row in chunks),
+        mentions=Rows.of_sorted(owner, named[order], len(chunks)),
+        mention_counts=counts[order].astype(np.float32),
+        chunk_page=page_places.of(np.array([row[2] for row in chunks], dtype=np.int64)),
+        page_title=entity_places.of(titles),
+        page_links=Rows.grouped(linking[linked >= 0], linked[linked >= 0], len(pages)),
+    )
+
+
+class _Places:
+    """From the numbers that nodes have in Neo4j to their places in a list of rows."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        numbers = np.array([row[0] for row in rows], dtype=np.int64)
+        self._order = np.argsort(numbers)
+        self._numbers = numbers[self._order]
+
+    def of(self, numbers: Numbers) -> Numbers:
+        """-1 for a number that no row has."""
+        if not len(self._numbers):
+            return np.full(len(numbers), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
+        return np.where(self._numbers[at] == numbers, self._order[at], -1)
+
+
+def _flat(lists: Iterable[list[int]]) -> tuple[Numbers, Numbers]:
+    """The numbers of all lists end to end, and which list each is from."""
+    every = list(lists)
+    lengths = np.array([len(numbers) for numbers in every], dtype=np.int64)
+    values = np.fromiter((number for numbers in every for number in numbers), dtype=np.int64, count=int(lengths.sum()))
+    return values, np.repeat(np.arange(len(every)), lengths)
