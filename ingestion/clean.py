@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -31,22 +32,34 @@ class CleanedText:
 
 @dataclass(slots=True)
 class TextAssembly:
-    """Takes the pieces of a page in order; `make_anchor` turns a heading and those before it into its anchor."""
+    """Takes the pieces of a page in order.
 
-    make_anchor: Callable[[str, set[str]], str]
+    `make_anchor` turns a heading into its anchor; `repeat` numbers those that are taken, from 1.
+    """
+
+    make_anchor: Callable[[str], str]
+    repeat: Callable[[str, int], str]
     sections: list[Section] = field(default_factory=list)
     _parts: list[str] = field(default_factory=list)
     _length: int = 0
     _anchors: set[str] = field(default_factory=set)
+    _repeats: Counter[str] = field(default_factory=Counter)
 
     def heading(self, level: int, title: str) -> None:
         title = " ".join(title.split())[:MAX_HEADING].rstrip()
         if not title:
             return
-        anchor = self.make_anchor(title, self._anchors)
-        self._anchors.add(anchor)
+        anchor = self._new_anchor(self.make_anchor(title))
         start = self._add(f"{'#' * level} {title}", gap="\n\n")
         self.sections.append(Section(start=start, level=level, title=title, anchor=anchor))
+
+    def _new_anchor(self, plain: str) -> str:
+        anchor = plain
+        while anchor in self._anchors:
+            self._repeats[plain] += 1
+            anchor = self.repeat(plain, self._repeats[plain])
+        self._anchors.add(anchor)
+        return anchor
 
     def block(self, text: str, *, close_up: bool = False) -> None:
         """A paragraph, list or set of rows, its spaces and blank lines put in order; indented lines stay so.

@@ -16,7 +16,7 @@ from ingestion.sanitize import clean_title
 
 MAX_FRONT_MATTER = 65_536
 OPENING = re.compile(r"(-{3,}|\+{3,}|\{)[^\S\n]*\n")
-SIMPLE_LINE = re.compile(r"^([A-Za-z][\w-]{0,40})[^\S\n]*[:=][^\S\n]*(.+?)[^\S\n]*$", re.MULTILINE)
+SIMPLE_LINE = re.compile(r"^([A-Za-z][\w-]{0,40})[^\S\n]*[:=](.+)$", re.MULTILINE)
 LANGUAGE = re.compile(r"[a-z]{2,3}")
 NO = frozenset({"false", "no", "off", "0"})
 YES = frozenset({"true", "yes", "on", "1"})
@@ -67,7 +67,7 @@ def read_front_matter(text: str) -> tuple[FrontMatter, str]:
 
 
 def _simple_lines(head: str) -> dict[str, object]:
-    return {match[1]: match[2].strip("'\"") for match in SIMPLE_LINE.finditer(head)}
+    return {match[1]: match[2].strip().strip("'\"") for match in SIMPLE_LINE.finditer(head)}
 
 
 def _understood(raw: Mapping[object, object] | Mapping[str, object], fault: str = "") -> FrontMatter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,21 +12,27 @@ from typing import Protocol
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from mdit_py_plugins.anchors.index import slugify, unique_slug
+from mdit_py_plugins.anchors.index import slugify
 from mdit_py_plugins.footnote import footnote_plugin
 
 from graph.model import Link
 from ingestion.clean import CleanedText, TextAssembly, one_line, table_rows
 from ingestion.html_text import VisibleText
 
+logger = logging.getLogger(__name__)
+
+MAX_PARSED = 500_000
+"""Characters; markdown-it-py reads some 300,000 a second."""
+MAX_BRACKETS = 100
+"""Depth of `[` within a paragraph; markdown-it-py takes the square of it in time."""
+BRACKET = re.compile(r"[\[\]]")
 MAX_WIKI_LINK = 1_000
 IMAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|avif|mp[34]|m4a|ogg|wav|webm|mov|pdf|canvas)$", re.IGNORECASE)
-ATTRIBUTES = re.compile(r"\s*\{:?(?:\s*[.#][\w-]+)+\s*\}\s*$")
+ATTRIBUTES = re.compile(r"\{:?(?:[ \t]?[.#][\w-]+)+[ \t]?\}$")
 """`{.links-list}`, `{#anchor}`: for the renderer."""
 ALERT = re.compile(r"^\[!(\w+)\][+-]?[^\S\n]*")
 OBSIDIAN_COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
-HTML_LINE_END = re.compile(r"\s*\n\s*")
-ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#*)?[ \t]*$")
+ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
 SETEXT_LINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
@@ -79,7 +86,10 @@ def first_heading(head: str) -> str:
         elif marks:
             fence = marks[1]
         elif atx := ATX_HEADING.match(line):
-            return plain_line(atx[2] or "") if atx[1] == "#" else ""
+            words = line[atx.end() :].rstrip()
+            closed = words.rstrip("#")
+            words = closed if closed != words and closed[-1:] in ("", " ", "\t") else words
+            return plain_line(words) if atx[1] == "#" else ""
         elif number and (setext := SETEXT_LINE.match(line)) and lines[number - 1].strip():
             return plain_line(lines[number - 1]) if setext[1][0] == "=" else ""
     return ""
@@ -88,13 +98,22 @@ def first_heading(head: str) -> str:
 def plain_line(markup: str) -> str:
     """One line of Markdown without its markup."""
     rendering = _Rendering(resolver=_NoPages())
-    return one_line("".join(rendering.inline(token) for token in _parser().parseInline(ATTRIBUTES.sub("", markup))))
+    return one_line(
+        "".join(rendering.inline(token) for token in _parser().parseInline(ATTRIBUTES.sub("", markup.strip())))
+    )
 
 
-def clean_markdown(text: str, resolver: LinkResolver, *, title: str = "") -> CleanedText:
-    """The cleaned text of a page. A first heading that only repeats the page's title is left out."""
+def clean_markdown(text: str, resolver: LinkResolver, *, title: str = "", name: str = "") -> CleanedText:
+    """The cleaned text of a page. A first heading that only repeats the page's title is left out.
+
+    `name` is for the log: pages that cannot be parsed in time are read as plain text, and named.
+    """
     rendering = _Rendering(resolver=resolver, title=title)
-    rendering.blocks(_parser().parse(text))
+    if len(text) > MAX_PARSED:
+        logger.warning("%s: longer than %s characters; read as plain text", name or "a page", f"{MAX_PARSED:,}")
+        rendering.plain(text)
+    else:
+        rendering.blocks(_parser().parse(_tamed(text)))
     assembly = rendering.assembly
     return CleanedText(
         text=assembly.text(),
@@ -105,8 +124,24 @@ def clean_markdown(text: str, resolver: LinkResolver, *, title: str = "") -> Cle
     )
 
 
-def _github_anchor(title: str, taken: set[str]) -> str:
-    return unique_slug(slugify(title), taken)
+def _tamed(text: str) -> str:
+    """Text whose brackets cost markdown-it no more than linear time: where they nest too deep they are no links."""
+    if text.count("[") <= MAX_BRACKETS:
+        return text
+    parts = text.split("\n\n")
+    return "\n\n".join(part.replace("[", "\\[") if _bracket_depth(part) > MAX_BRACKETS else part for part in parts)
+
+
+def _bracket_depth(text: str) -> int:
+    deepest = depth = 0
+    for bracket in BRACKET.findall(text):
+        depth = depth + 1 if bracket == "[" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _new_assembly() -> TextAssembly:
+    return TextAssembly(make_anchor=slugify, repeat=lambda anchor, number: f"{anchor}-{number}")
 
 
 class _NoPages:
@@ -123,7 +158,7 @@ class _Rendering:
 
     resolver: LinkResolver
     title: str = ""
-    assembly: TextAssembly = field(default_factory=lambda: TextAssembly(_github_anchor))
+    assembly: TextAssembly = field(default_factory=_new_assembly)
     links: list[Link] = field(default_factory=list)
     linked: int = 0
     list_items: int = 0
@@ -150,6 +185,15 @@ class _Rendering:
                 self._block(token)
             at += 1
 
+    def plain(self, text: str) -> None:
+        for paragraph in text.split("\n\n"):
+            heading = ATX_HEADING.match(paragraph)
+            words = self.html.feed(paragraph)
+            if heading and "\n" not in paragraph.strip():
+                self._heading(len(heading[1]), words.strip("# "))
+            else:
+                self.assembly.block(words)
+
     def _block(self, token: Token) -> None:
         match token.type:
             case "inline":
@@ -158,7 +202,7 @@ class _Rendering:
                 if not self.html.hidden:
                     self.assembly.code(token.content, token.info)
             case "html_block":
-                source = token.content if "<pre" in token.content else HTML_LINE_END.sub(" ", token.content)
+                source = token.content if "<pre" in token.content else " ".join(token.content.split())
                 seen = self.html.feed(source)
                 self._paragraph("\n".join(line.strip(" ;") for line in seen.split("\n")))
             case "bullet_list_open" | "ordered_list_open":
@@ -176,13 +220,13 @@ class _Rendering:
                 pass
 
     def _heading(self, level: int, words: str) -> None:
-        words = one_line(ATTRIBUTES.sub("", words))
+        words = one_line(ATTRIBUTES.sub("", words.strip()))
         repeats_title = level == 1 and not self.assembly.sections and words.casefold() == self.title.casefold()
         if not repeats_title:
             self.assembly.heading(level, words)
 
     def _paragraph(self, words: str) -> None:
-        words = ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", ATTRIBUTES.sub("", words))
+        words = ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", ATTRIBUTES.sub("", words.strip()))
         words = OBSIDIAN_COMMENT.sub("", words).strip()
         if not words:
             return

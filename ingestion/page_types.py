@@ -15,10 +15,16 @@ from ingestion.clean import CleanedText
 LIST_LINK_SHARE = 0.4
 """Share of a page's characters that are the words of links, from which it is a list or an index."""
 LIST_MIN_LINKS = 8
-TITLED_LIST_LINK_SHARE = 0.12
-"""The same for a page whose title says "List of …": a list often describes each of its items."""
+LIST_ITEM_SHARE = 0.5
+"""List items and table rows of a list, per link: a short article may be full of links, too."""
+NAMESAKES_SHARE = 0.7
+NAMESAKES_PROSE = 250
+"""A disambiguation page that says so nowhere: most of its items begin with its title, and there is little else."""
 STUB_CHARACTERS = 300
 """Shorter text is a stub even if no template says so."""
+
+DISAMBIGUATION_CHARACTERS = 12_000
+QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]$")
 
 NAMESPACE_TYPES = {
     0: PageType.ARTICLE,
@@ -75,12 +81,23 @@ def _is_disambiguation(title: str, cleaned: CleanedText) -> bool:
         return True
     marks: Sequence[str] = (*cleaned.templates, *cleaned.categories)
     # "Other uses" notes at the top of articles name disambiguation too, so the page must look like one.
-    return any(DISAMBIGUATION_MARK.search(mark) for mark in marks) and len(cleaned.text) < 12_000
+    marked = any(DISAMBIGUATION_MARK.search(mark) for mark in marks)
+    return (marked and len(cleaned.text) < DISAMBIGUATION_CHARACTERS) or _lists_namesakes(title, cleaned.text)
+
+
+def _lists_namesakes(title: str, text: str) -> bool:
+    name = QUALIFIER.sub("", title).casefold()
+    lines = [line.strip() for line in text.split("\n") if not line.startswith("#")]
+    items = [line[2:].casefold() for line in lines if line.startswith("- ")]
+    prose = sum(len(line) for line in lines if not line.startswith("- "))
+    same = sum(item.startswith(name) for item in items)
+    return len(items) >= 2 and prose <= NAMESAKES_PROSE and same >= NAMESAKES_SHARE * len(items)
 
 
 def _is_list(title: str, cleaned: CleanedText) -> bool:
     links = len(cleaned.links)
+    if links < LIST_MIN_LINKS:
+        return False
     share = cleaned.linked / max(1, len(cleaned.text))
-    if LIST_TITLE.search(title):
-        return share >= TITLED_LIST_LINK_SHARE or links >= LIST_MIN_LINKS
-    return links >= LIST_MIN_LINKS and share >= LIST_LINK_SHARE
+    itemised = cleaned.list_items >= LIST_ITEM_SHARE * links
+    return bool(LIST_TITLE.search(title)) or (share >= LIST_LINK_SHARE and itemised)

@@ -15,8 +15,8 @@ from graph.model import Link
 from ingestion.clean import CleanedText, TextAssembly, one_line
 from ingestion.html_text import is_hidden
 from ingestion.sanitize import clean_text, clean_title
-from ingestion.wiki_site import ARTICLE, CATEGORY, FILE, MEDIA, SPECIAL, TEMPLATE, WikiSite
-from ingestion.wikitext_marks import MAX_DEPTH, Marks, find_marks
+from ingestion.wiki_site import ARTICLE, CATEGORY, FILE, MEDIA, SPECIAL, TEMPLATE, WikiSite, WikiTitle
+from ingestion.wikitext_marks import MAX_DEPTH, UNREAD_TAGS, Marks, find_marks
 from ingestion.wikitext_tables import rendered_table
 from ingestion.wikitext_templates import HATNOTES, infobox_fields, inline_words, is_infobox
 
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 MAX_PARSED = 1_000_000
 """Characters; mwparserfromhell reads about a million a second. Longer pages are read by their marks alone."""
+MAX_PARTS = 12_000
+"""Links and templates; each takes about a tenth of a millisecond."""
 
 # Stand for list marks and line breaks until a text is put in order; the input holds no control characters.
 BULLET, NUMBER, TERM, INDENT, BREAK = "\x01", "\x02", "\x03", "\x04", "\x05"
@@ -56,32 +58,6 @@ BLOCK_TAGS = frozenset(
     }
     | {"poem", "aside", "main", "figure"}
 )
-DROPPED_TAGS = frozenset(
-    {
-        "ref",
-        "references",
-        "templatestyles",
-        "style",
-        "script",
-        "timeline",
-        "score",
-        "graph",
-        "hiero",
-        "imagemap",
-        "section",
-    }
-    | {
-        "mapframe",
-        "maplink",
-        "categorytree",
-        "inputbox",
-        "templatedata",
-        "indicator",
-        "ref-list",
-        "dynamicpagelist",
-        "rss",
-    }
-)
 CODE_TAGS = frozenset({"syntaxhighlight", "source", "pre"})
 INLINE_CODE_TAGS = frozenset({"code", "tt", "kbd", "samp"})
 UNREAD_CLASS = re.compile(
@@ -89,12 +65,16 @@ UNREAD_CLASS = re.compile(
     r"|catlinks|printfooter|reflist|references|hatnote|dablink|stub)\b",
     re.IGNORECASE,
 )
+PICTURE_NAME = re.compile(r":.*\.(?:svg|png|jpe?g|gif|tiff?|og[gv]|webm)$", re.IGNORECASE)
+"""A picture even if its namespace has a name that the dump does not know."""
 PICTURE_OPTION = re.compile(
     r"(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright|baseline|middle|sub|super"
     r"|top|bottom|text-top|text-bottom)$|.*\d ?(?:px|пкс|п)$|[\w-]{1,20} ?=|[^\W\d_]{1,12}$",
     re.IGNORECASE,
 )
 """The last form, one short word, is an option in the wiki's own language ("мини", "дясно"); captions say more."""
+DOUBLE_BRACE = re.compile(r"([{}])(?=[{}])")
+"""In TeX a space between them changes nothing; without one they would look like templates."""
 PIPE_TRICK = re.compile(r"\s*[(（].*?[)）]\s*$|,.*$")
 
 
@@ -104,13 +84,12 @@ def clean_wikitext(text: str, site: WikiSite, *, name: str = "") -> CleanedText:
     `name` is for the log: pages that cannot be parsed in time are read by a plainer method, and named.
     """
     marks = find_marks(text)
+    repaired = marks.repaired()
     rendering = _Rendering(site=site)
-    if len(text) > MAX_PARSED or marks.depth() > MAX_DEPTH:
-        why = f"longer than {MAX_PARSED:,} characters" if len(text) > MAX_PARSED else "nested too deep"
-        logger.warning("%s: %s; read as plain text, without its tables and templates", name or "a page", why)
+    if fault := _too_much(repaired, marks):
+        logger.warning("%s: %s; read as plain text, without its tables and templates", name or "a page", fault)
         rendering.plain(marks)
     else:
-        repaired = marks.repaired()
         rendering.blocks(mwparserfromhell.parse(repaired, skip_style_tags=True))
     rendering.flush()
     return CleanedText(
@@ -124,14 +103,20 @@ def clean_wikitext(text: str, site: WikiSite, *, name: str = "") -> CleanedText:
     )
 
 
-def mediawiki_anchor(title: str, taken: set[str]) -> str:
+def _too_much(repaired: str, marks: Marks) -> str:
+    """Why parsing it would take more than two seconds; "" if it would not."""
+    if len(repaired) > MAX_PARSED:
+        return f"longer than {MAX_PARSED:,} characters"
+    if repaired.count("{{") + repaired.count("[[") > MAX_PARTS:
+        return f"more than {MAX_PARTS:,} links and templates"
+    return f"nested more than {MAX_DEPTH} deep" if marks.depth() > MAX_DEPTH else ""
+
+
+def _new_assembly() -> TextAssembly:
     """`#Early_life`, and `#Early_life_2` for the second of that name."""
-    anchor = title.replace(" ", "_")
-    number, unique = 1, anchor
-    while unique in taken:
-        number += 1
-        unique = f"{anchor}_{number}"
-    return unique
+    return TextAssembly(
+        make_anchor=lambda title: title.replace(" ", "_"), repeat=lambda anchor, number: f"{anchor}_{number + 1}"
+    )
 
 
 @dataclass(slots=True)
@@ -139,7 +124,7 @@ class _Rendering:
     """Walks a page's nodes once. Block nodes go to the assembly; what is inline gathers in `held` until then."""
 
     site: WikiSite
-    assembly: TextAssembly = field(default_factory=lambda: TextAssembly(mediawiki_anchor))
+    assembly: TextAssembly = field(default_factory=_new_assembly)
     links: list[Link] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     templates: list[str] = field(default_factory=list)
@@ -167,7 +152,7 @@ class _Rendering:
 
     def plain(self, marks: Marks) -> None:
         for target, shown in marks.link_targets():
-            self._link(target, shown)
+            self._link(self.site.parse(target), shown)
         for line in marks.plain().split("\n"):
             if heading := HEADING_LINE.fullmatch(line):
                 self.flush()
@@ -183,7 +168,9 @@ class _Rendering:
         if name == "table":
             if self._is_read(tag):
                 self.flush()
-                self.assembly.block(rendered_table(tag, self.words, self._is_read))
+                rows = rendered_table(tag, self.words, self._is_read)
+                self.list_items += rows.count("\n")
+                self.assembly.block(rows)
             return True
         if name in CODE_TAGS and not tag.has("inline"):
             self.flush()
@@ -206,7 +193,7 @@ class _Rendering:
             return False
         self.templates.append(name)
         self.flush()
-        self.assembly.block("\n".join(infobox_fields(template, lambda value: one_line(self.words(value)))))
+        self.assembly.block("\n".join(infobox_fields(template, self.words)))
         return True
 
     def _template_name(self, template: Template) -> str:
@@ -245,13 +232,13 @@ class _Rendering:
         written = str(template.name).strip()
         if not name:
             if written.startswith(":") or self.site.parse(written).name:  # {{:Page}} shows another page here
-                self._link(written, "")
+                self._link(self.site.parse(written), "")
             return ""
         self.templates.append(name)
         if name in HATNOTES:
             for parameter in template.params:
                 if not parameter.showkey:
-                    self._link(self.words(parameter.value), "")
+                    self._link(self.site.parse(self.words(parameter.value)), "")
             return ""
         return inline_words(name, template, lambda value: one_line(self.words(value)))
 
@@ -262,7 +249,7 @@ class _Rendering:
             return LIST_MARKS[tag.wiki_markup]
         if name in ("br", "hr") or tag.wiki_markup == "----":
             return BREAK
-        if name in DROPPED_TAGS or not self._is_read(tag):
+        if name in UNREAD_TAGS or not self._is_read(tag):
             return ""
         if name == "table":
             return f"\n{rendered_table(tag, self.words, self._is_read)}\n"
@@ -282,7 +269,9 @@ class _Rendering:
         if name in INLINE_CODE_TAGS:
             return f"`{one_line(self._raw(tag.contents))}`"
         source = clean_text(html.unescape(str(tag.contents or "")))
-        return f"`{one_line(source)}`" if name in CODE_TAGS else source.strip("\n")
+        if name in CODE_TAGS:
+            return f"`{one_line(source)}`"
+        return source if name == "nowiki" else DOUBLE_BRACE.sub(r"\1 ", one_line(source))
 
     def _gallery(self, source: str) -> str:
         captions = (line.partition("|")[2] for line in source.split("\n"))
@@ -300,7 +289,7 @@ class _Rendering:
     def _wiki_link(self, link: Wikilink) -> str:
         written = one_line(self._raw(link.title))
         title = self.site.parse(written)
-        if not title.colon and title.namespace in (FILE, MEDIA):
+        if not title.colon and (title.namespace in (FILE, MEDIA) or PICTURE_NAME.search(written)):
             return self._caption(link)
         if not title.colon and title.namespace == CATEGORY:
             if title.name:
@@ -311,11 +300,10 @@ class _Rendering:
         shown = self._raw(link.text) if link.text is not None else written.lstrip(":")
         if link.text is not None and not shown.strip():
             shown = PIPE_TRICK.sub("", written.rpartition(":")[2])
-        self._link(written, shown)
+        self._link(title, shown)
         return shown
 
-    def _link(self, written: str, shown: str) -> None:
-        title = self.site.parse(written)
+    def _link(self, title: WikiTitle, shown: str) -> None:
         if title.name and not title.interwiki and title.namespace not in (SPECIAL, MEDIA):
             shown = _tidy_inline(shown)
             self.links.append(Link(target=title.full, shown=clean_title(shown)))
@@ -369,10 +357,10 @@ def _in_order(raw: str) -> list[str]:
             item = _list_item(marks[0], line[marks.end() :])
             listed += [item] if item else []
         elif not line.strip():
-            if not broken:
+            if not (broken and listed):
                 end()
         elif line.startswith(" ") and not broken and not paragraph and not listed:
-            code.append(line[1:])
+            code.append(QUOTES.sub("", line[1:]))
         elif broken and listed:
             listed.append(f"  {_tidy_inline(line)}")
         else:

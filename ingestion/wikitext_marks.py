@@ -26,8 +26,27 @@ MAX_UNCLOSED_TABLES = 5
 """Often a template closes a table; more than these are no tables."""
 SINGLE_TAGS = frozenset({"br", "wbr", "hr", "meta", "link", "img", "li", "dt", "dd", "th", "td", "tr"})
 """They need no closer: `<li>` ends with the next one."""
+CELL_MARKUP = {"tr": "|-\n", "td": "|", "th": "!"}
+UNREAD_TAGS = frozenset(
+    {
+        "ref",
+        "references",
+        "templatestyles",
+        "style",
+        "script",
+        "timeline",
+        "score",
+        "graph",
+        "hiero",
+        "imagemap",
+        "section",
+    }
+    | {"mapframe", "maplink", "categorytree", "inputbox", "templatedata", "indicator", "dynamicpagelist", "rss"}
+)
+"""What nobody reads as text."""
 TOKEN = re.compile(
     r"<!--|\{\{+|\}\}+|\[\[|\]\]"
+    r"|\[(?=(?:https?|ftps?|ircs?)://|//|mailto:)(?!(?:[^\[\]\n]|\[(?!\w+:)){0,1000}\])"
     r"|(?:(?<=\n)|\A)[ \t:]*(?P<table>\{\||\|\}(?!\}))"
     r"|<(?P<slash>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]{0,20})(?![a-zA-Z0-9])(?P<attributes>[^<>]{0,2000})>"
     r"|<(?=/?[a-zA-Z])"
@@ -35,7 +54,9 @@ TOKEN = re.compile(
 BARRIERS = {"{": frozenset[str](), "[": frozenset({"{"}), "{|": frozenset({"{"})}
 """What a closer cannot reach across; tags cannot reach across any of these three."""
 TAG_BARRIERS = frozenset({"{", "[", "{|"})
-TABLE_MARKUP = re.compile(r"^[ \t:]*(?:\{\|.*|\|\}|\|-.*|[|!](?:[^|\[\]{}\n]*=[^|\[\]{}\n]*\|(?!\|))?)", re.MULTILINE)
+TABLE_MARKUP = re.compile(
+    r"^[ \t:]*(?:\{\|.*|\|\}|\|-.*|[|!](?:[^|\[\]{}\n]{0,200}=[^|\[\]{}\n]{0,200}\|(?!\|))?)", re.MULTILINE
+)
 
 
 @dataclass(slots=True)
@@ -101,6 +122,8 @@ class Marks:
             self._push(Opener("[", start, end))
         elif mark == "]]":
             self._close("[", start, end)
+        elif mark == "[":
+            self.edits.append((start, end, ""))
         else:
             self.edits.append((start, end, "&lt;"))
         return end
@@ -109,6 +132,12 @@ class Marks:
         start, end = match.span()
         name, attributes = match["tag"].lower(), match["attributes"]
         if name in SINGLE_TAGS or (attributes.endswith("/") and not match["slash"]):
+            if name in UNREAD_TAGS:
+                self.edits.append((start, end, ""))
+            elif name in CELL_MARKUP and self._counts["{|"]:
+                # HTML cells in a wikitext table, which mwparserfromhell takes for no table at all.
+                span = f"{attributes} | " if "span" in attributes and not match["slash"] else ""
+                self.edits.append((start, end, "" if match["slash"] else f"\n{CELL_MARKUP[name]} {span}"))
             return end
         if name in OPAQUE and not match["slash"]:
             closer = None
@@ -181,7 +210,7 @@ class Marks:
                 heading = self.text.find("\n==", opener.end, position)
                 self.edits.append((at := heading if heading >= 0 else position, at, "\n|}"))
             elif opener.hidden:
-                self.edits.append((position, position, f"</{opener.kind}>"))
+                self.edits.append((opener.start, position, ""))
             else:
                 self.edits.append((opener.start, opener.end, ""))
         del self._open[height:]
@@ -196,14 +225,18 @@ class Marks:
         return deepest
 
     def repaired(self) -> str:
-        """The text without comments, and with every opener closed."""
-        return _edited(self.text, self.edits)
+        """The text without comments, references and hidden parts, and with every opener closed.
+
+        References go here because they are half of many pages, and parsing them takes half the time.
+        """
+        unread = [(pair.start, pair.end, "") for pair in self.pairs if pair.hidden or pair.kind in UNREAD_TAGS]
+        return _edited(self.text, [*self.edits, *unread])
 
     def plain(self) -> str:
         """The text without templates, references, hidden parts and marks; headings and list marks stay."""
         edits = list(self.edits)
         for pair in self.pairs:
-            if pair.kind in ("{", "ref", "gallery", "templatedata", "timeline", "graph") or pair.hidden:
+            if pair.hidden or pair.kind in ("{", "gallery") or pair.kind in UNREAD_TAGS:
                 edits.append((pair.start, pair.end, ""))
             elif pair.kind == "[":
                 bar = self.text.rfind("|", pair.inner, pair.outer)

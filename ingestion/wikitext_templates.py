@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 from mwparserfromhell.nodes import Template
 
+from ingestion.clean import one_line
+
 MAX_FIELD_NAME = 40
 MAX_FIELD_VALUE = 250
 MIN_UNNAMED_INFOBOX_FIELDS = 5
@@ -23,6 +25,8 @@ LAYOUT_FIELD = re.compile(
     r"|coord|lat[dms]?\b|lon|website|url|wiki|commons|authority|^\d+$|^_|^show|^hide|^module|^child$|^range_map",
     re.IGNORECASE,
 )
+CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+FILE_NAME = re.compile(r"\.(?:svg|png|jpe?g|gif|tiff?|og[gv]|webm|pdf)\b", re.IGNORECASE)
 NO_INFOBOX = re.compile(
     r"^(?:cite|citation|multiple|quote|sidebar|nav|about|other|redirect|use |good|featured|pp|short)", re.I
 )
@@ -151,11 +155,12 @@ def infobox_fields(template: Template, words: Callable[[object], str]) -> list[s
     """Its short, plain fields as `field: value`; not those that only lay it out."""
     fields = []
     for parameter in template.params:
-        name = " ".join(str(parameter.name).replace("_", " ").split())
+        name = " ".join(CAMEL_CASE.sub(" ", str(parameter.name)).replace("_", " ").split())
         if not parameter.showkey or len(name) > MAX_FIELD_NAME or not name or LAYOUT_FIELD.search(name):
             continue
-        value = words(parameter.value)
-        if value and len(value) <= MAX_FIELD_VALUE:
+        lines = [one_line(line).rstrip(",;") for line in words(parameter.value).split("\n")]
+        value = ", ".join(line for line in lines if line)
+        if value and len(value) <= MAX_FIELD_VALUE and not FILE_NAME.search(value):
             fields.append(f"{name}: {value}")
     return fields
 

@@ -102,5 +102,7 @@ class PageResolver:
             return self.titles.find(address, self.path)  # a file; or a page named "config.edn"
         folder = "" if address.startswith("/") else posixpath.dirname(self.path)
         joined = posixpath.normpath(posixpath.join(folder, address.lstrip("/")))
+        if joined == ".":
+            return self.titles.find("index", self.path)
         found = self.titles.find(joined, self.path) if not joined.startswith("..") else ""
         return found or self.titles.find(posixpath.basename(joined), self.path) or clean_title(stem_of(joined))

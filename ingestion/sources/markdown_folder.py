@@ -102,14 +102,14 @@ class MarkdownFolder:
             return SkippedPage(key=key, reason="empty")
         front, body = read_front_matter(text)
         if front.fault:
-            logger.warning("%s: %s; the page is read without it", key, front.fault)
+            logger.warning("%s: %s; only its plain lines were read", key, front.fault)
         if not front.published:
             return SkippedPage(key=key, reason="its front matter says that it is not published")
         return self._cleaned(path, key, front, body, titles)
 
     def _cleaned(self, path: str, key: str, front: FrontMatter, body: str, titles: FolderTitles) -> Page:
         title = titles.title_of(path) or _title(path, front, body)
-        cleaned = clean_markdown(body, titles.resolver(path), title=title)
+        cleaned = clean_markdown(body, titles.resolver(path), title=title, name=key)
         return Page(
             source=self.name,
             key=key,
