@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
 UNSPACED = (
     "\u3040-\u30ff"  # kana
@@ -32,19 +31,13 @@ DATE_WORDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A normalised token and where it stands in the text it came from."""
-
-    text: str
-    start: int
-    end: int
-
-
 def fold(text: str) -> str:
-    """NFKD, case folded, without combining marks. May change the length."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(ch for ch in decomposed if not unicodedata.combining(ch))
+    """NFKD, case folded, without combining marks. May change the length.
+
+    Folding can undo a decomposition and the other way round ("℠" → "SM" → "sm"), hence twice (Unicode 3.13, D145).
+    """
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return "".join(ch for ch in decomposed if not unicodedata.combining(ch)).casefold()
 
 
 def words(text: str) -> list[str]:

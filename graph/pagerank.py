@@ -98,11 +98,11 @@ class Walk:
         restart, walking = np.float32(1.0 - self.settings.damping), np.float32(self.settings.damping)
         entities, chunks = entity_seeds, chunk_seeds
         for _ in range(self.settings.iterations):
-            entities, chunks = (
-                restart * entity_seeds + walking * (self.to_entities @ chunks),
-                restart * chunk_seeds + walking * (self.to_chunks @ entities),
-            )
-        return Masses(np.asarray(entities, dtype=np.float32), np.asarray(chunks, dtype=np.float32))
+            to_entities: Vector = self.to_entities @ chunks
+            to_chunks: Vector = self.to_chunks @ entities
+            entities = restart * entity_seeds + walking * to_entities
+            chunks = restart * chunk_seeds + walking * to_chunks
+        return Masses(entities, chunks)
 
     def strongest_entity(self, chunk: int, seeds: Vector, masses: Masses) -> int | None:
         """The entity that gives a chunk the most mass; one of the question's own wins over any other."""
