@@ -36,6 +36,7 @@ class FakeChat:
         self.options: list[dict[str, object]] = []
         self.open = 0
         """Streams begun and not yet ended or closed."""
+        self.begun = asyncio.Event()
 
     def count_tokens(self, text: str) -> int:
         return len(re.findall(r"\w+|[^\w\s]", text))
@@ -46,6 +47,7 @@ class FakeChat:
         self.asked.append(tuple(messages))
         self.options.append({"temperature": temperature, "max_tokens": max_tokens, "stop": tuple(stop)})
         self.open += 1
+        self.begun.set()
         try:
             await asyncio.sleep(self.first_seconds)
             text = self.says if isinstance(self.says, str) else self.says(messages)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from config.personas import Persona
 from graph.errors import DependencyDownError, DependencyFaultError, NotFoundError
-from graph.model import ChatPiece, Evidence
+from graph.model import ChatPiece, Evidence, Leg, SearchFilter
 from graph.protocols import ChatModel
 from server.answer.citations import CitationSanitizer, Marker, Piece
 from server.answer.condense import condense
@@ -39,7 +39,7 @@ from server.model import (
 from server.search import search
 
 NEAREST_PAGES = 3
-WIKI_LEGS = ("vector", "graph")
+PLACES = {"wiki": (Leg.VECTOR, Leg.GRAPH), "web": (Leg.WEB,)}
 
 
 async def whole_answer(question: Question, backends: Backends) -> Answer:
@@ -54,8 +54,8 @@ async def whole_answer(question: Question, backends: Backends) -> Answer:
 async def stream_answer(question: Question, backends: Backends) -> AsyncGenerator[AnswerEvent, None]:
     """`FoundEvent`, then text and citations as they come, and `DoneEvent` last.
 
-    Raises `QuestionError`, `NotFoundError` (persona) and `SettingsError` before the first event; a `DependencyError`
-    of the model at any time. Closing it closes the model's stream.
+    Raises `QuestionError` and `NotFoundError` (persona) before the first event; `SettingsError` (the model's window is
+    too small) and the model's `DependencyError` after it. Closing it closes the model's stream.
     """
     text = check_question(question.text, backends.settings.answer.question_chars)
     persona = _persona(question, backends)
@@ -88,7 +88,22 @@ async def _find(question: Question, backends: Backends, draft: _Draft) -> Search
     found = await search(replace(question, text=condensed.text, history=()), backends)
     draft.legs = dict(found.legs)
     draft.milliseconds |= found.milliseconds
+    if not found.evidence:
+        draft.notes.append(_why_nothing(found, filtered=question.where != SearchFilter()))
+    elif found.zone == "caution":
+        draft.notes.append("the pages found may not answer this question")
     return found
+
+
+def _why_nothing(found: SearchResult, *, filtered: bool) -> str:
+    if any(_worked(found, leg) for leg in Leg):
+        return "no page that the filter leaves fits the question" if filtered else "no page fits the question"
+    return "nothing could be searched: " + "; ".join(f"{leg} {found.legs.get(leg, 'off')}" for leg in Leg)
+
+
+def _worked(found: SearchResult, leg: Leg) -> bool:
+    """A leg's status is "ok", or begins so where there is more to say."""
+    return found.legs.get(leg, "off").startswith("ok")
 
 
 async def _compose(question: Question, backends: Backends, draft: _Draft) -> AsyncGenerator[AnswerEvent, None]:
@@ -113,17 +128,18 @@ async def _generate(question: Question, chat: ChatModel, draft: _Draft) -> Async
     """The model's answer. Nothing comes, and a note says why, if the model cannot be reached or writes nothing."""
     draft.model = chat.model
     found = draft.found
-    prompt = build_prompt(
-        question=found.question,
-        persona=draft.persona,
-        evidence=found.evidence,
-        zone=found.zone,
-        language=found.language,
-        count_tokens=chat.count_tokens,
-        context_tokens=chat.context_tokens,
-        max_tokens=question.max_tokens,
-        direction="\n".join(turn.content for turn in question.history if turn.role in ("system", "developer")),
-    )
+    with draft.timed("prompt"):
+        prompt = build_prompt(
+            question=found.question,
+            persona=draft.persona,
+            evidence=found.evidence,
+            zone=found.zone,
+            language=found.language,
+            count_tokens=chat.count_tokens,
+            context_tokens=chat.context_tokens,
+            max_tokens=question.max_tokens,
+            direction="\n".join(turn.content for turn in question.history if turn.role in ("system", "developer")),
+        )
     if prompt.used < len(found.evidence):
         draft.notes.append(
             f"{len(found.evidence) - prompt.used} of {len(found.evidence)} pieces did not fit the prompt"
@@ -193,8 +209,7 @@ async def _extract(backends: Backends, draft: _Draft) -> list[Piece]:
 def _do_not_know(draft: _Draft) -> list[Piece]:
     """The persona's refusal, what was searched, and the pages that came nearest, with their numbers."""
     found = draft.found
-    ok = [leg for leg, status in found.legs.items() if status == "ok"]
-    places = [place for place, legs in (("wiki", WIKI_LEGS), ("web", ("web",))) if any(leg in ok for leg in legs)]
+    places = [place for place, legs in PLACES.items() if any(_worked(found, leg) for leg in legs)]
     lines = [draft.persona.refusal_in(found.language)]
     if places:
         lines.append(searched(found.language, places))

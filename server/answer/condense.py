@@ -19,6 +19,8 @@ TURN_CHARACTERS = 1000
 SECONDS = 20.0
 """Longer is not worth waiting for: the last message alone is mostly good enough."""
 MOST_TOKENS = 200
+FRAME_TOKENS = 60
+"""The words around conversation and message, and what a chat template adds."""
 FOLLOW_UP_WORDS = 12
 POINTERS = frozenset(
     words(
@@ -75,8 +77,17 @@ async def condense(text: str, history: tuple[ChatMessage, ...], chat: ChatModel 
     return Condensed(written)
 
 
+def _conversation(turns: list[ChatMessage], chat: ChatModel, room: int) -> str:
+    """The last turns that fit into so many tokens."""
+    lines = [f"{turn.role}: {' '.join(turn.content.split())[:TURN_CHARACTERS]}" for turn in turns]
+    while lines and chat.count_tokens("\n".join(lines)) > room:
+        del lines[0]
+    return "\n".join(lines)
+
+
 async def _ask(text: str, turns: list[ChatMessage], chat: ChatModel) -> str:
-    said = "\n".join(f"{turn.role}: {' '.join(turn.content.split())[:TURN_CHARACTERS]}" for turn in turns)
+    taken = chat.count_tokens(RULES) + chat.count_tokens(text) + MOST_TOKENS + FRAME_TOKENS
+    said = _conversation(turns, chat, chat.context_tokens - taken)
     messages = [
         ChatMessage(role="system", content=RULES),
         ChatMessage(

@@ -34,6 +34,7 @@ FREE = r"(?:unrestricted|unfiltered|uncensored|jailbroken)"
 HOW = rf"(?:how (?:can|do|could|would|should) i|how to|(?:help|teach|show) me(?: how)?(?: to)?|{BEGIN}(?:please )?)"
 MAKE = r"(?:make|build|construct|assemble|synthesi[sz]e|cook|produce)"
 BOMB = r"(?:(?:pipe ?|nail |car |nuclear )bomb|explosive (?:device|vest)|suicide vest)"
+ASK = r"(?:write|make|show|find|generate|create|send|give|get|describe|download|i want|i need)"
 POISON = r"(?:(?:chemical|biological) weapon|bioweapon|nerve (?:agent|gas)|sarin|ricin|vx gas)"
 
 PATTERNS = (
@@ -79,7 +80,7 @@ PATTERNS = (
     ("forged-role", "en", r"^ ?(?:<\|(?:im_start|start_header_id|start)\|>) ?(?:system|developer|assistant)\b"),
     ("forged-role", "en", r"^ ?(?:<<sys>>|(?:<s> ?)?\[inst\]|\[system\]\(#|### ?system:|<system>)"),
     ("harm", "en", rf"{HOW} ?{MAKE} (?:an? |my own |some |the )?(?:[a-z-]{{1,20}} )?(?:{BOMB}|{POISON})\b"),
-    ("harm", "en", r"\b(?:child|underage|preteen|minor)s? (?:porn|pornography|erotica|sex (?:story|scene|video))"),
+    ("harm", "en", rf"{ORDER}{ASK} [^.?!]{{0,40}}?\b(?:child|underage|preteen|minor)s? (?:porn|erotica|sex)"),
 )
 SLICE = 200
 UNSAFE = tuple((reason, language, re.compile(pattern, re.MULTILINE)) for reason, language, pattern in PATTERNS)
@@ -108,17 +109,25 @@ def _carries_meaning(character: str) -> bool:
 
 def refused_for(text: str) -> tuple[str, str] | None:
     """(reason, language) where the question is an attack; None for every other question."""
-    said = QUOTED.sub(" … ", _folded(text))
-    for reason, language, pattern in UNSAFE:
-        if pattern.search(said):
-            return reason, language
+    lines = QUOTED.sub(" … ", _folded(text))
+    # Once with its lines, as an order may begin one, and once without, as it may run over several.
+    for said in {lines: None, lines.replace("\n", " "): None}:
+        for reason, language, pattern in UNSAFE:
+            if pattern.search(said):
+                return reason, language
     return None
 
 
 def _folded(text: str) -> str:
     """Case, width, spaces and curly apostrophes made alike, so that patterns can be plain; lines stay apart."""
     text = INVISIBLE.sub("", text)
-    # In slices, as normalising a long run of combining marks takes quadratic time.
-    text = "".join(unicodedata.normalize("NFKC", text[at : at + SLICE]) for at in range(0, len(text), SLICE))
+    slices = (text[at : at + SLICE] for at in range(0, len(text), SLICE))
+    text = "".join(map(_compatible, slices))
     lines = (" ".join(line.split()) for line in text.splitlines())
     return "\n".join(filter(None, lines)).casefold().replace("’", "'")
+
+
+def _compatible(text: str) -> str:
+    """NFKC of a short text (of a long run of combining marks it takes quadratic time), unless it swells: ﷺ has 18."""
+    normal = unicodedata.normalize("NFKC", text)
+    return normal if len(normal) <= 2 * len(text) else text

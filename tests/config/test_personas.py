@@ -1,0 +1,132 @@
+"""Persona files: what is shipped, what an owner may change, and how faults are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from config.personas import SHIPPED, Persona, load_personas, read_persona
+from config.settings import SettingsProblem
+
+GOOD = 'voice = "A pirate."\nlanguage_rule = "Speak as asked."\n[refusal]\nen = "Arr, I know not."\n'
+
+
+def write(folder: Path, text: str, name: str = "pirate.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_two_personas_are_shipped() -> None:
+    personas = load_personas(None)
+    assert sorted(personas) == ["neutral", "teacher"]
+    for name, persona in personas.items():
+        assert persona.name == name
+        assert persona.voice
+        assert {"en", "fr", "zh"} <= persona.refusal.keys()
+
+
+def test_every_shipped_file_is_used_and_nothing_else_is_there() -> None:
+    assert {path.stem for path in SHIPPED.iterdir()} == set(load_personas(None))
+
+
+def test_an_owners_persona_is_added(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    personas = load_personas(tmp_path)
+    assert sorted(personas) == ["neutral", "pirate", "teacher"]
+    assert personas["pirate"].voice == "A pirate."
+    assert (personas["pirate"].temperature, personas["pirate"].length) == (0.2, 700)
+
+
+def test_an_owners_persona_replaces_a_shipped_one(tmp_path: Path) -> None:
+    write(tmp_path, GOOD, "neutral.toml")
+    assert load_personas(tmp_path)["neutral"].voice == "A pirate."
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "pirate.toml").write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert "pirate" in load_personas(tmp_path)
+
+
+def test_what_it_says_when_it_does_not_know_follows_the_language(tmp_path: Path) -> None:
+    persona = read_persona(write(tmp_path, GOOD + 'fr = "Je ne sais."\n'))
+    assert persona.refusal_in("fr") == "Je ne sais."
+    assert persona.refusal_in("de") == persona.refusal_in("") == "Arr, I know not."
+    only_french = read_persona(write(tmp_path, GOOD.replace("en =", "fr =")))
+    assert only_french.refusal_in("de") == "Arr, I know not."
+
+
+def test_a_persona_cannot_be_changed() -> None:
+    persona: Persona = load_personas(None)["neutral"]
+    with pytest.raises(ValidationError):
+        persona.voice = "Another."  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        (GOOD.replace('voice = "A pirate."\n', ""), 1, "'voice' is missing"),
+        (GOOD.replace('"A pirate."', '"  "'), 1, "'voice'"),
+        (GOOD.replace("[refusal]", 'colour = "red"\n[refusal]'), 3, "unknown key 'colour'; the keys are name, voice"),
+        (GOOD + "[looks]\nhat = true\n", 5, "unknown key 'looks'"),
+        (
+            'voice = """\ncolour = 1\n"""\ncolour = 1\nlanguage_rule = "x"\n[refusal]\nen = "x"\n',
+            4,
+            "unknown key 'colour'",
+        ),
+        (GOOD + 'english = "No."\n', 5, "'refusal.english'"),
+        (GOOD + 'fr = ""\n', 5, "'refusal.fr'"),
+        (GOOD + "[source_weights]\nweb = 7\n", 6, "'source_weights.web'"),
+        (GOOD + "[source_weights]\nradio = 1\n", 6, "'source_weights.radio'"),
+        ('temperature = "hot"\n' + GOOD, 1, "'temperature'"),
+        ("temperature = 9\n" + GOOD, 1, "'temperature'"),
+        ("length = 0\n" + GOOD, 1, "'length'"),
+        ("voice = 7\n" + GOOD.partition("\n")[2], 1, "'voice'"),
+        ('name = "../etc"\n' + GOOD, 1, "'name'"),
+        ('voice = "A."\nlanguage_rule = "x"\n', 1, "'refusal' is missing"),
+        ('voice = "A."\nlanguage_rule = "x"\n[refusal]\n', 3, "'refusal'"),
+        ('voice = "A."\n\nrefusal = {en = ""}\nlanguage_rule = "x"\n', 3, "'refusal.en'"),
+    ],
+)
+def test_a_fault_names_file_and_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(SettingsProblem) as caught:
+        load_personas(tmp_path)
+    assert f"{path}:{line}: {said}" in str(caught.value)
+
+
+def test_all_faults_of_a_file_are_named_at_once(tmp_path: Path) -> None:
+    write(tmp_path, 'colour = "red"\nlanguage_rule = "x"\n')
+    with pytest.raises(SettingsProblem) as caught:
+        load_personas(tmp_path)
+    assert len(str(caught.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"voice = \n", "is not TOML"),
+        (b'voice = "a"\nvoice = "b"\n', "is not TOML"),
+        (b'voice = "\xff"\n', "is not UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+    path = tmp_path / "pirate.toml"
+    path.write_bytes(data)
+    with pytest.raises(SettingsProblem, match=said) as caught:
+        load_personas(tmp_path)
+    assert str(path) in str(caught.value)
+
+
+def test_two_files_with_one_name_are_a_fault(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    write(tmp_path, 'name = "pirate"\n' + GOOD, "other.toml")
+    with pytest.raises(SettingsProblem, match="is taken by"):
+        load_personas(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsProblem, match=r"answer\.persona_dir"):
+        load_personas(tmp_path / "nowhere")
