@@ -23,7 +23,7 @@ def print_answer(answer: QueryResponse, out: Printer, *, explain: bool) -> None:
     full = [item for item in answer.evidence if explain or not cited or item.number in cited]
     short = [item for item in answer.evidence if item not in full]
     if full:
-        out.heading("Sources" if cited else "Closest pages")
+        out.heading("Sources" if cited and answer.mode != "abstained" else "Closest pages")
         for item in full:
             print_evidence(item, out, explain=explain)
     if short:

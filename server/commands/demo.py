@@ -28,7 +28,7 @@ from server.http.views import QueryRequest, QueryResponse
 SAMPLE = Path(ingestion.__file__).with_name("sample_wiki")
 QUESTIONS = (
     "How many steps lead to the lamp room of Carrow Light?",
-    "What do people eat at weddings where the first keeper of Carrow Light was born?",
+    "What food is served at weddings in the village where Carrow Light's first keeper grew up?",
     "Who won the chess championship of Hollin in 1996?",
 )
 """One page answers the first; the second needs two links (lighthouse → keeper → village); the third has no answer."""
