@@ -16,7 +16,7 @@ from ingestion.clean import CleanedText, TextAssembly, one_line
 from ingestion.html_text import is_hidden
 from ingestion.sanitize import clean_text, clean_title
 from ingestion.wiki_site import ARTICLE, CATEGORY, FILE, MEDIA, SPECIAL, TEMPLATE, WikiSite, WikiTitle
-from ingestion.wikitext_marks import MAX_DEPTH, UNREAD_TAGS, Marks, find_marks
+from ingestion.wikitext_marks import MAX_DEPTH, TABLE_MARKUP, UNREAD_TAGS, Marks, find_marks
 from ingestion.wikitext_tables import rendered_table
 from ingestion.wikitext_templates import HATNOTES, infobox_fields, inline_words, is_infobox
 
@@ -38,6 +38,7 @@ LEFTOVER_TAG = re.compile(
     r"|blockquote|cite|code|tt|noinclude|includeonly|onlyinclude|abbr|em|strong|poem|section)\b[^<>\n]{0,2000}>?",
     re.IGNORECASE,
 )
+LEFTOVER_MARK = re.compile(r"\[\[|\]\]|\{\{+|\}\}+")
 EMPTY_BRACKETS = re.compile(r" ?[(（][\s,;:·]*[)）]")
 SPACE_BEFORE_STOP = re.compile(r"(?<=\w) +(?=[,.)](?:\s|$))")
 HEADING_LINE = re.compile(r"(={1,6})(.+?)(={1,6})\s*")
@@ -207,7 +208,7 @@ class _Rendering:
 
     def _inline(self, node: Node) -> str:
         if isinstance(node, Text):
-            return str(node.value)
+            return _without_leftovers(str(node.value))
         if isinstance(node, Wikilink):
             return self._wiki_link(node)
         if isinstance(node, Tag):
@@ -219,7 +220,7 @@ class _Rendering:
         if isinstance(node, ExternalLink):
             if node.title is not None:
                 return self._raw(node.title)
-            return "" if node.brackets else str(node.url)
+            return "" if node.brackets else _without_leftovers(str(node.url))
         if isinstance(node, Heading):  # inside a cell or a template
             return f"\n{self._raw(node.title)}\n"
         return ""  # comments, and arguments of templates
@@ -314,6 +315,15 @@ class _Rendering:
             return ""
         caption = self._raw(link.text).rpartition("|")[2].strip()
         return f"{BREAK}{caption}{BREAK}" if caption and not PICTURE_OPTION.match(caption) else ""
+
+
+def _without_leftovers(text: str) -> str:
+    """Marks that mwparserfromhell could make nothing of: a link over two lines, a table that a template begins."""
+    if "[[" in text or "]]" in text or "{{" in text or "}}" in text:
+        text = LEFTOVER_MARK.sub("", text)
+    if "{|" in text or "|}" in text or "\n|" in text:
+        text = TABLE_MARKUP.sub("", text)
+    return text
 
 
 def _tidy_inline(text: str) -> str:
