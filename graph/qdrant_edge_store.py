@@ -74,15 +74,15 @@ class QdrantEdge:
             await asyncio.to_thread(self._upsert, collection, points)
 
     def _upsert(self, collection: str, points: Sequence[VectorPoint]) -> None:
-        for point in points:
-            self._check_vector(point.dense)
+        made = [self._point(point) for point in points]
         shard = self._made_shard(collection)
         self._check_room(len(points) * self._dimension * 4 * POINT_ROOM)
         with self._errors():
-            shard.update(engine.UpdateOperation.upsert_points([self._point(point) for point in points]))
+            shard.update(engine.UpdateOperation.upsert_points(made))
             shard.flush()
 
     def _point(self, point: VectorPoint) -> engine.Point:
+        self._check_vector(point.dense)
         vectors = {"dense": point.dense.tolist(), "sparse": self._bm25.embed_document(storable(point.text))}
         return engine.Point(
             uuid.UUID(point.chunk_id), vectors, {key: _payload(value) for key, value in point.payload.items()}
@@ -282,7 +282,9 @@ class QdrantEdge:
         said = " ".join(str(error).split())
         if self._closed:
             return StoreError(f"The vector store in {self._folder} is closed.")
-        if any(sign in said for sign in ("No space left", "Permission denied", "Read-only file system", "os error 28")):
+        if isinstance(error, OSError) or any(
+            sign in said for sign in ("No space left", "Permission denied", "Read-only file system", "os error 28")
+        ):
             return StoreFullError(f"Cannot write to {self._folder} ({said}); free some space or make it writable.")
         return StoreCorruptError(
             f"The vectors in {self._folder} cannot be used ({said}); restore a copy, or run `trivet ingest --rebuild`."
