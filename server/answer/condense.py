@@ -105,8 +105,8 @@ async def _ask(text: str, turns: list[ChatMessage], chat: ChatModel) -> str:
 def _tidy(written: str) -> str:
     """The first line with text, without a label or quotation marks around it."""
     line = next((line.strip() for line in written.splitlines() if line.strip()), "")
-    line = LABEL.sub("", line)
-    for left, right in ('""', "“”", "«»", "''", "「」", "**"):
+    line = LABEL.sub("", line.strip("*_# ")).strip("*_ ")
+    for left, right in ('""', "“”", "«»", "''", "「」"):
         if len(line) > 2 and line[0] == left and line[-1] == right:
             line = line[1:-1].strip()
     return line

@@ -16,7 +16,7 @@ from server.answer.plain import sentences
 MOST_SENTENCES = 3
 CANDIDATES = 24
 """Sentences the cross-encoder reads: more of them cost time and are hardly ever chosen."""
-SAME = 0.75
+SAME = 0.85
 """Share of the smaller sentence's words from which two sentences say the same."""
 LOGIT_GAP = 5.0
 """A sentence whose logit is this much below the best one's is not part of the answer."""

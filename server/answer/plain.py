@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 
 INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
@@ -13,7 +14,7 @@ INVISIBLE = re.compile(
 """Controls, soft hyphens, zero-width and direction marks, tags and lone surrogates: text that no reader sees.
 The joiners U+200C and U+200D stay, as Persian, Hindi and emoji need them."""
 COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*(?:-->|\Z)")
-REFERENCE = re.compile(r"\[{1,2}[ ]?(?:\d{1,3}|note \d{1,3}|citation needed|[a-z])[ ]?\]{1,2}(?![(\[])")
+REFERENCE = re.compile(r"\[{1,2}[ ]?(?:\d{1,3}|note \d{1,3}|citation needed|[a-z])[ ]?\]{1,2}(?!\()")
 """What Wikipedia leaves behind its sentences: [12], [note 3]. In an answer it would read as a citation."""
 HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 RULE = re.compile(r"[\s|:=*_+-]{3,}$")
@@ -26,14 +27,15 @@ TAG = re.compile(r"</?[a-zA-Z][^<>]{0,300}>")
 EMPHASIS = re.compile(r"(\*{1,3}|_{2,3}|~~|'{2,5}|`{1,3})(?=\S)([^*_~'`\n]{1,500})(?<=\S)\1")
 
 ENDING = re.compile(
-    r"[.!?…]+[\"'”’»)\]]{0,3}(?=\s)"  # Latin, Cyrillic, Greek: an end needs a space after it
-    r"|[。！？｡]+[”’」』）》]{0,3}"  # Chinese and Japanese: none
-    r"|[।॥۔؟።]+"  # Hindi, Urdu, Arabic, Amharic
+    r"[.!?…]{1,6}[\"'”’»)\]]{0,3}(?=\s)"  # Latin, Cyrillic, Greek: an end needs a space after it
+    r"|[。！？｡]{1,6}[”’」』）》]{0,3}"  # Chinese and Japanese: none
+    r"|[।॥۔؟።]{1,6}"  # Hindi, Urdu, Arabic, Amharic
 )
 ABBREVIATED = """
 mr mrs ms dr prof st sr jr vs etc no nos vol pp ed eds fig al approx ca cf e.g i.e viz rev hon gen col capt lt sgt gov
 sen rep pres inc ltd co corp dept est mt ft jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k
-m mm mme mlle p av apr env art chap ex tél bd z.b d.h u.a bzw ggf nr str usw sra dra ud uds pág núm
+m mm mme mlle p av apr env janv févr avr juil déc art chap ex tél bd z.b d.h u.a bzw ggf nr str usw sra dra
+ud uds pág núm
 """
 ABBREVIATIONS = frozenset(ABBREVIATED.split())
 ORDINAL = re.compile(r"\b(?:am|vom|der|den|dem|die|das|im|zum|ab|bis|und) \d{1,2}$", re.IGNORECASE)
@@ -48,40 +50,48 @@ def visible(text: str) -> str:
     return INVISIBLE.sub("", COMMENT.sub(" ", text) if "<!--" in text else text)
 
 
-def plain_line(line: str) -> str:
-    """One line without its Markdown, HTML and wiki marks; a table row becomes its cells joined by "; "."""
-    line = BULLET.sub("", line, count=1) if BULLET.match(line) else line.strip()
-    line = IMAGE.sub("", line)
-    line = LINK.sub(r"\1", line)
-    line = REFERENCE.sub("", line)
-    line = WIKILINK.sub(lambda found: found[2] or found[1], line)
-    line = EMPHASIS.sub(r"\2", TAG.sub("", line))
-    if line.count("|") >= 2 or line.startswith("|"):
-        line = "; ".join(cell for cell in (part.strip() for part in line.split("|")) if cell)
-    return " ".join(line.split())
+def plain_line(text: str) -> str:
+    """One line without Markdown, HTML and wiki marks; a table row becomes its cells, joined by "; "."""
+    text = IMAGE.sub("", text)
+    text = LINK.sub(r"\1", text)
+    text = REFERENCE.sub("", text)
+    text = WIKILINK.sub(lambda found: found[2] or found[1], text)
+    text = EMPHASIS.sub(r"\2", TAG.sub("", text))
+    if _is_row(text):
+        text = "; ".join(cell for cell in (part.strip() for part in text.split("|")) if cell)
+    return " ".join(text.split())
 
 
 def blocks(text: str) -> Iterator[str]:
     """Paragraphs, list items and table rows, each plain and in one line; headings, rules and code are left out."""
-    paragraph: list[str] = []
-    lines = visible(text).splitlines()
+    for lines in _grouped(visible(text).splitlines()):
+        if plain := plain_line(" ".join(lines)):
+            yield plain
+
+
+def _grouped(lines: list[str]) -> Iterator[list[str]]:
+    """The lines that belong together: a paragraph, a list item with what continues it, a table row."""
+    group: list[str] = []
     in_code = False
-    for position, line in enumerate(lines):
-        following = lines[position + 1] if position + 1 < len(lines) else ""
+    for line, following in pairwise([*lines, ""]):
         fence = FENCE.match(line) is not None
-        apart = BULLET.match(line) is not None or line.lstrip().startswith("|") or line.count("|") >= 2
+        bullet = BULLET.match(line)
+        row = _is_row(line)
         dropped = in_code or fence or not line.strip() or _is_no_sentence(line, following)
-        if (apart or dropped) and paragraph:
-            yield " ".join(paragraph)
-            paragraph = []
-        if fence:
-            in_code = not in_code
-        if not dropped and (plain := plain_line(line)):
-            paragraph.append(plain)
-        if apart and paragraph and line.lstrip().startswith("|"):
-            yield paragraph.pop()
-    if paragraph:
-        yield " ".join(paragraph)
+        if group and (dropped or bullet or row):
+            yield group
+            group = []
+        if row and not dropped:
+            yield [line]
+        elif not dropped:
+            group.append(line[bullet.end() :] if bullet else line)
+        in_code ^= fence
+    if group:
+        yield group
+
+
+def _is_row(line: str) -> bool:
+    return line.count("|") >= 2 or line.lstrip().startswith("|")
 
 
 def _is_no_sentence(line: str, following: str) -> bool:

@@ -17,7 +17,7 @@ from graph.model import ChatMessage, Evidence
 from server.answer.plain import visible
 from server.model import Zone
 
-BRACKETED_NUMBER = re.compile(r"[\[【]{1,2} {0,3}(\d{1,4}(?: {0,2}[-–,] {0,2}\d{1,4}){0,5}) {0,3}[\]】]{1,2}")
+BRACKETED_NUMBERS = re.compile(r"[\[【]{1,2} {0,3}(\d{1,4}(?: {0,2}[-–,] {0,2}\d{1,4}){0,5}) {0,3}[\]】]{1,2}")
 ANGLES = re.compile(r"<{3,}|>{3,}")
 MESSAGE_TOKENS = 8
 """What chat templates put around a message, at most."""
@@ -87,9 +87,10 @@ def build_prompt(
             f"the model's window is too small: persona {persona.name!r} and the task need {fixed} tokens and the "
             f"answer {answer}, but llm.context_tokens is {context_tokens}; raise it, or shorten the persona or question"
         )
-    entries = _fit([_entry(item, nonce) for item in evidence], count_tokens, room - fixed)
+    fence = _Fence(nonce, len(evidence))
+    entries = _fit([fence.around(item, item.context or item.text) for item in evidence], count_tokens, room - fixed)
     if evidence and not entries:
-        entries = _shortened(evidence[0], nonce, count_tokens, room - fixed)
+        entries = _shortened(evidence[0], fence, count_tokens, room - fixed)
     text = user("\n".join(entries))
     return Prompt(
         (ChatMessage(role="system", content=system), ChatMessage(role="user", content=text)),
@@ -109,39 +110,45 @@ def _fit(entries: list[str], count_tokens: Callable[[str], int], room: int) -> l
     return entries
 
 
-def _shortened(item: Evidence, nonce: str, count_tokens: Callable[[str], int], room: int) -> list[str]:
+def _shortened(item: Evidence, fence: _Fence, count_tokens: Callable[[str], int], room: int) -> list[str]:
     """The best evidence, cut to what fits, so that there is something to answer from."""
     text = item.text
     while len(text) > 80:
-        entry = _fenced(item, text, nonce)
+        entry = fence.around(item, text)
         if _fit([entry], count_tokens, room):
             return [entry]
         text = text[: len(text) * 2 // 3].rsplit(" ", 1)[0] + " …"
     return []
 
 
-def _entry(item: Evidence, nonce: str) -> str:
-    return _fenced(item, item.context or item.text, nonce)
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """What keeps evidence apart from the rest of the prompt; `count` pieces of it have numbers."""
 
+    nonce: str
+    count: int
 
-def _fenced(item: Evidence, text: str, nonce: str) -> str:
-    place = " › ".join((item.title, *(part for part in item.heading_path if part != item.title)))
-    origin = " · ".join(part for part in (item.origin, item.url, item.modified[:10]) if part)
-    return "\n".join(
-        (
-            f"<<<{nonce} evidence {item.number}>>>",
-            f"[[{item.number}]] {_inert(' '.join(place.split()))}",
-            f"({_inert(origin)})",
-            _inert(text).strip(),
-            f"<<<{nonce} end {item.number}>>>",
+    def around(self, item: Evidence, text: str) -> str:
+        place = " › ".join((item.title, *(part for part in item.heading_path if part != item.title)))
+        origin = " · ".join(part for part in (item.origin, item.url, item.modified[:10]) if part)
+        return "\n".join(
+            (
+                f"<<<{self.nonce} evidence {item.number}>>>",
+                f"[[{item.number}]] {self.inert(' '.join(place.split()))}",
+                f"({self.inert(origin)})",
+                self.inert(text).strip(),
+                f"<<<{self.nonce} end {item.number}>>>",
+            )
         )
-    )
 
+    def inert(self, text: str) -> str:
+        """Page text that can neither close a fence nor pass for the number of a piece of evidence."""
+        text = ANGLES.sub(lambda found: " ".join(found[0]), visible(text))
+        return BRACKETED_NUMBERS.sub(self._parenthesised, text)
 
-def _inert(text: str) -> str:
-    """Page text that can neither close a fence nor pass for a citation number."""
-    text = ANGLES.sub(lambda found: " ".join(found[0]), visible(text))
-    return BRACKETED_NUMBER.sub(r"(\1)", text)
+    def _parenthesised(self, found: re.Match[str]) -> str:
+        numbers = re.findall(r"\d+", found[1])
+        return f"({found[1]})" if any(1 <= int(number) <= self.count for number in numbers) else found[0]
 
 
 def _nonce(question: str, evidence: Sequence[Evidence]) -> str:
@@ -161,10 +168,10 @@ def _structure(answer_tokens: int) -> str:
 
 def _task(question: str, persona: Persona, zone: Zone, language: str) -> str:
     return _lines(
-        persona.language_rule + (f" (The question seems to be in the language {language!r}.)" if language else ""),
+        persona.language_rule,
         CAUTION if zone == "caution" else "",
         REFUSAL.format(refusal=persona.refusal_in(language)),
-        f"Answer this question, citing as [[n]]:\n{_inert(question)}",
+        f"Answer this question, citing as [[n]]:\n{ANGLES.sub('', question)}",
     )
 
 

@@ -130,30 +130,11 @@ def test_safe_prompts_that_look_unsafe_pass() -> None:
     assert sum(refused_for(prompt) is not None for prompt in safe) <= 0.02 * len(safe)
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        "[",
-        "“",
-        "ignore all of the ",
-        "ignore your aaa ",
-        "how can i make a ",
-        "`a ",
-        "“a",
-        "\n",
-        "a\n",
-        "- ",
-        "ﷺ",
-        "ạ́",
-        "̣́",
-        "please now ",
-        "'",
-        '"',
-        "<",
-        "<s> ",
-    ],
-)
+WORDS = ["ignore all of the ", "ignore your aaa ", "how can i make a ", "please now ", "write "]
+SIGNS = ["a", "[", "“", "`a ", "“a", "\n", "a\n", "- ", "'", '"', "<", "<s> ", "\ufdfa", "\u0301\u0323"]
+
+
+@pytest.mark.parametrize("unit", WORDS + SIGNS, ids=ascii)
 def test_no_text_takes_long(unit: str) -> None:
     text = (unit * 50_000)[:50_000] + "!"
     fastest = min(_seconds(text) for _ in range(3))
