@@ -15,9 +15,9 @@ from config.personas import Persona
 from graph.errors import DependencyDownError, DependencyFaultError, NotFoundError
 from graph.model import ChatPiece, Evidence, Leg, SearchFilter
 from graph.protocols import ChatModel
-from server.answer.citations import CitationSanitizer, Marker, Piece
+from server.answer.citations import CitationSanitizer, Piece
 from server.answer.condense import condense
-from server.answer.extractive import extract
+from server.answer.extractive import extract, written
 from server.answer.gate import check_question, refused_for
 from server.answer.plain import plain_line
 from server.answer.prompt import Prompt, build_prompt
@@ -193,17 +193,7 @@ async def _extract(backends: Backends, draft: _Draft) -> list[Piece]:
     if not extracts:
         draft.mode = "abstained"
         return _do_not_know(draft)
-    pieces: list[Piece] = []
-    length = 0
-    for position, one in enumerate(extracts):
-        last = position + 1 == len(extracts) or extracts[position + 1].number != one.number
-        before = " " if position else ""
-        pieces.append(f"{before}{one.text}" + (" " if last else ""))
-        length += len(before) + len(one.text) + last
-        if last:
-            pieces.append(marker := Marker(one.number, length, length + len(f"[{one.number}]")))
-            length = marker.end
-    return pieces
+    return written(extracts)
 
 
 def _do_not_know(draft: _Draft) -> list[Piece]:

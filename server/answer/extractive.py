@@ -6,12 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from graph.errors import DependencyError
 from graph.model import Evidence
 from graph.names import words
 from graph.protocols import Reranker
-from server.answer.plain import sentences
+from server.answer.citations import Marker, Piece
+from server.answer.plain import CLOSED, CLOSED_WITHOUT_SPACE, sentences
 
 MOST_SENTENCES = 3
 CANDIDATES = 24
@@ -105,3 +107,19 @@ def _distinct(ranked: Sequence[Extract]) -> list[Extract]:
 def _readable(chosen: Sequence[Extract]) -> list[Extract]:
     first = {number: rank for rank, number in reversed([(rank, one.number) for rank, one in enumerate(chosen)])}
     return sorted(chosen, key=lambda one: (first[one.number], one.place))
+
+
+def written(extracts: Sequence[Extract]) -> list[Piece]:
+    """The text of the answer: each sentence with its number behind it; a list item or table row gets a line."""
+    pieces: list[Piece] = []
+    length = 0
+    for one, following in zip_longest(extracts, extracts[1:]):
+        text = one.text if CLOSED_WITHOUT_SPACE.search(one.text) else f"{one.text} "
+        marker = Marker(one.number, length + len(text), length + len(text) + len(f"[{one.number}]"))
+        pieces += [text, marker]
+        length = marker.end
+        if following is not None:
+            gap = " " if CLOSED.search(one.text) and CLOSED.search(following.text) else "\n"
+            pieces.append(gap)
+            length += len(gap)
+    return pieces

@@ -31,6 +31,8 @@ ENDING = re.compile(
     r"|[。！？｡]{1,6}[”’」』）》]{0,3}"  # Chinese and Japanese: none
     r"|[।॥۔؟።]{1,6}"  # Hindi, Urdu, Arabic, Amharic
 )
+CLOSED = re.compile(r"[.!?…。！？｡।॥۔؟።][\"'”’»)\]」』）》]{0,3}$")
+CLOSED_WITHOUT_SPACE = re.compile(r"[。！？｡][”’」』）》]{0,3}$")
 ABBREVIATED = """
 mr mrs ms dr prof st sr jr vs etc no nos vol pp ed eds fig al approx ca cf e.g i.e viz rev hon gen col capt lt sgt gov
 sen rep pres inc ltd co corp dept est mt ft jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k

@@ -9,6 +9,9 @@ REFUSED = {
     "fr": "Je ne peux pas répondre à cela. Posez-moi une question à laquelle les pages consultées peuvent répondre.",
     "de": "Dabei kann ich nicht helfen. Stellen Sie eine Frage, die die durchsuchten Seiten beantworten können.",
     "es": "No puedo ayudar con eso. Pregunte algo que puedan responder las páginas consultadas.",
+    "it": "Non posso aiutare con questo. Chieda qualcosa a cui le pagine consultate possano rispondere.",
+    "pt": "Não posso ajudar com isso. Pergunte algo que as páginas consultadas possam responder.",
+    "ru": "С этим я не могу помочь. Спросите о том, на что могут ответить просматриваемые страницы.",
     "zh": "这个我帮不了。请提一个所查页面可能回答的问题。",
 }
 SEARCHED = {
@@ -16,6 +19,9 @@ SEARCHED = {
     "fr": "Recherché dans : {places}.",
     "de": "Durchsucht: {places}.",
     "es": "Se buscó en: {places}.",
+    "it": "Cercato in: {places}.",
+    "pt": "Procurado em: {places}.",
+    "ru": "Искал: {places}.",
     "zh": "已查找：{places}。",
 }
 NEAREST = {
@@ -23,13 +29,15 @@ NEAREST = {
     "fr": "Pages les plus proches : {pages}.",
     "de": "Nächstliegende Seiten: {pages}.",
     "es": "Páginas más cercanas: {pages}.",
+    "it": "Pagine più vicine: {pages}.",
+    "pt": "Páginas mais próximas: {pages}.",
+    "ru": "Ближайшие страницы: {pages}.",
     "zh": "最接近的页面：{pages}。",
 }
 PLACES = {
     "en": {"wiki": "wiki", "web": "web"},
-    "fr": {"wiki": "wiki", "web": "web"},
     "de": {"wiki": "Wiki", "web": "Web"},
-    "es": {"wiki": "wiki", "web": "web"},
+    "ru": {"wiki": "вики", "web": "интернет"},
     "zh": {"wiki": "维基", "web": "网络"},
 }
 

@@ -9,7 +9,8 @@ import pytest
 
 from graph.errors import DependencyDownError
 from graph.model import Evidence
-from server.answer.extractive import extract
+from server.answer.citations import Marker
+from server.answer.extractive import Extract, extract, written
 from server.answer.plain import sentences
 from tests.server.answer.found import FARM, ORWELL
 
@@ -146,3 +147,22 @@ async def test_a_long_page_is_not_read_by_the_cross_encoder_as_a_whole() -> None
     reranker = ScoreBy({})
     await texts("What?", (replace(FARM, text="Some sentence stands here. " * 500),), reranker)
     assert len(reranker.asked) <= 24
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"),
+    [
+        (["One.", "Two!"], "One. [1] Two! [2]"),
+        (["一。", "二！"], "一。[1] 二！[2]"),
+        (["1945; Animal Farm", "One.", "Two."], "1945; Animal Farm [1]\nOne. [2] Two. [3]"),
+        (["One.", "an item"], "One. [1]\nan item [2]"),
+        ([], ""),
+    ],
+)
+def test_what_is_written(chosen: list[str], shown: str) -> None:
+    pieces = written([Extract(number, 0, text) for number, text in enumerate(chosen, 1)])
+    text = "".join(piece if isinstance(piece, str) else piece.text for piece in pieces)
+    assert text == shown
+    for piece in pieces:
+        if isinstance(piece, Marker):
+            assert text[piece.start : piece.end] == piece.text
