@@ -17,7 +17,13 @@ from server.cli import run
 
 ROOT = Path(__file__).parents[2]
 KEPT = ("PATH", "HOME", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "TMPDIR")
-TIMEOUT = 120
+TIMEOUT = 300
+PATIENT = {
+    "TRIVET_SEARCH__VECTOR_SECONDS": "100",
+    "TRIVET_SEARCH__GRAPH_SECONDS": "100",
+    "TRIVET_RERANK__BUDGET_SECONDS": "50",
+}
+"""Deadlines that a busy machine keeps too: what is found must not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Cli:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        return {**kept, "TRIVET_HOME": str(self.home), "COLUMNS": "80", **(more or {})}
+        return {**kept, **PATIENT, "TRIVET_HOME": str(self.home), "COLUMNS": "80", **(more or {})}
 
     def start(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """In a process of its own, which the caller waits for."""

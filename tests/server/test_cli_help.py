@@ -37,5 +37,3 @@ def test_every_command_has_the_common_options_and_fits_80_columns(command: tuple
         assert option in text
     assert "--debug" not in text
     assert max(map(len, text.splitlines())) <= 80
-
-

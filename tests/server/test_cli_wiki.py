@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import signal
-import threading
 from pathlib import Path
 
 import pytest
 
 from graph.home import HomeLock
 from server.commands.demo import QUESTIONS, SAMPLE
-from tests.server.cli_runner import Cli, InProcessCli
+from tests.server.cli_runner import TIMEOUT, Cli, InProcessCli
 
 PAGES = 18
 """Published pages of the sample wiki."""
@@ -261,21 +260,20 @@ def test_a_running_server_is_asked(wiki: InProcessCli) -> None:
             assert "http://127.0.0.1" in busy.err
         finally:
             server.send_signal(signal.SIGTERM)
-            threading.Timer(30, server.kill).start()
-            server.communicate()
+            server.communicate(timeout=TIMEOUT)
     assert server.returncode == 0
 
 
 def test_ctrl_c_ends_tidily_and_the_next_run_goes_on(filled: Path, shell: Cli) -> None:
     shutil.copytree(filled / "wiki", shell.folder / "wiki")
-    for number in range(200):
-        text = f"# Page {number}\n\n" + f"The number {number} is written on a stone in Norvik. " * 40
+    for number in range(40):
+        text = f"# Page {number}\n\nThe number {number} is written on a stone in Norvik.\n"
         (shell.folder / "wiki" / f"page-{number}.md").write_text(text, encoding="utf-8")
-    with shell.start("ingest", "wiki", "--set", "ingestion.batch_chunks=8") as running:
+    with shell.start("ingest", "wiki", "--set", "ingestion.batch_chunks=4") as running:
         assert running.stderr is not None
         running.stderr.readline()  # it has begun
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=TIMEOUT)
     assert running.returncode == 130
     assert "Traceback" not in err
     assert shell.process("ingest", "wiki").code == 0
