@@ -53,8 +53,10 @@ class Transaction:
         result = await self._inner.run(query, values)
         return [record.values() async for record in result]
 
-    async def write(self, query: str, **values: object) -> None:
-        await (await self._inner.run(query, values)).consume()
+    async def write(self, query: str, **values: object) -> int:
+        """How many edges it made."""
+        summary = await (await self._inner.run(query, values)).consume()
+        return summary.counters.relationships_created
 
 
 class Neo4jConnection:
@@ -221,5 +223,5 @@ def _reading(query: str) -> Callable[[Transaction], Awaitable[list[Row]]]:
     return lambda transaction: transaction.rows(query)
 
 
-def _writing(query: str, **values: object) -> Callable[[Transaction], Awaitable[None]]:
+def _writing(query: str, **values: object) -> Callable[[Transaction], Awaitable[int]]:
     return lambda transaction: transaction.write(query, **values)

@@ -59,7 +59,8 @@ CREATE (e)-[:TITLE_OF]->(p)"""
 PUT_LINKS = """
 UNWIND $rows AS row
 MATCH (p:TrivetPage {id: row.page})
-MATCH (e:TrivetEntity {id: row.entity})
+UNWIND row.entities AS entity
+MATCH (e:TrivetEntity {id: entity})
 CREATE (p)-[:LINKS_TO]->(e)"""
 PUT_CATEGORIES = """
 UNWIND $rows AS row
@@ -100,8 +101,9 @@ MATCH (e:TrivetEntity {id: id})<-[old:ALIAS_OF]-(:TrivetAlias)
 DELETE old"""
 PUT_KEYS = """
 UNWIND $rows AS row
-MATCH (e:TrivetEntity {id: row.entity})
-MERGE (a:TrivetAlias {id: row.key})
+MATCH (e:TrivetEntity {id: row.id})
+UNWIND row.aliases AS alias
+MERGE (a:TrivetAlias {id: alias})
 CREATE (a)-[:ALIAS_OF]->(e)"""
 
 MISSING_CHUNKS = """
@@ -121,8 +123,10 @@ DELETE old"""
 PUT_MENTIONS = """
 UNWIND $rows AS row
 MATCH (c:TrivetChunk {id: row.chunk})
-MATCH (e:TrivetEntity {id: row.entity})
-CREATE (c)-[:MENTIONS {count: row.count}]->(e)"""
+UNWIND row.found AS found
+MATCH (e:TrivetEntity {id: found[0]})
+WHERE e.known
+CREATE (c)-[:MENTIONS {count: found[1]}]->(e)"""
 
 UNUSED = "NOT EXISTS { (e)<-[:MENTIONS]-() } AND NOT EXISTS { (e)-[:TITLE_OF]->() }"
 FORGET_UNUSED = f"""
@@ -147,10 +151,16 @@ MATCH (c:TrivetCategory)
 WHERE NOT EXISTS { (c)<-[:IN_CATEGORY]-() }
 DELETE c"""
 
-# --- reading ------------------------------------------------------------------------------------------------------
+# --- reading; what may be long comes as lists, since a row costs the driver as much as a hundred values in one ------
+
+PART = 2000
+"""How many numbers share a row. Not all of them are there, and a chunk has some twenty edges."""
 
 ENTITY = "coalesce(e.full, e.id), e.name, e.keys, e.titled"
-TITLED_ENTITIES = f"MATCH (e:TrivetEntity) WHERE e.known AND e.titled RETURN {ENTITY}"
+TITLED_ENTITIES = f"""
+MATCH (e:TrivetEntity)
+WHERE e.known AND e.titled
+RETURN e.n / {PART} AS part, collect(coalesce(e.full, e.id)), collect(e.name), collect(e.keys), collect(e.titled)"""
 FIND_ENTITIES = f"""
 UNWIND $ids AS key
 MATCH (a:TrivetAlias {{id: key}})-[:ALIAS_OF]->(e:TrivetEntity)
@@ -164,8 +174,8 @@ LINKING_PAGES = """
 UNWIND $ids AS id
 MATCH (e:TrivetEntity {id: id})<-[:LINKS_TO]-(p:TrivetPage)
 RETURN DISTINCT coalesce(p.full, p.id)"""
-PAGE_IDS = "MATCH (p:TrivetPage) RETURN coalesce(p.full, p.id)"
-CHUNK_IDS = "MATCH (c:TrivetChunk) RETURN coalesce(c.full, c.id)"
+PAGE_IDS = f"MATCH (p:TrivetPage) RETURN p.n / {PART} AS part, collect(coalesce(p.full, p.id))"
+CHUNK_IDS = f"MATCH (c:TrivetChunk) RETURN c.n / {PART} AS part, collect(coalesce(c.full, c.id))"
 COUNTS = """
 RETURN COUNT { (:TrivetPage) }, COUNT { (:TrivetChunk) },
   COUNT { MATCH (e:TrivetEntity) WHERE e.known },
@@ -175,14 +185,21 @@ RETURN COUNT { (:TrivetPage) }, COUNT { (:TrivetChunk) },
 
 # --- the whole graph, as numbers ----------------------------------------------------------------------------------
 
-COUNT_SPAN = 1 << 24
-"""Counts are below it."""
 LOCK = "MATCH (s:TrivetStore {id: 'trivet'}) SET s.number = s.number"
-ALL_ENTITIES = "MATCH (e:TrivetEntity) WHERE e.known RETURN e.n, coalesce(e.full, e.id), e.name"
+ALL_ENTITIES = f"""
+MATCH (e:TrivetEntity)
+WHERE e.known
+RETURN e.n / {PART} AS part, collect(e.n), collect(coalesce(e.full, e.id)), collect(e.name)"""
+ALL_PAGES = f"""
+MATCH (p:TrivetPage)
+OPTIONAL MATCH (e:TrivetEntity)-[:TITLE_OF]->(p)
+RETURN p.n / {PART} AS part, collect(p.n), collect(coalesce(e.n, -1))"""
 ALL_CHUNKS = f"""
 MATCH (c:TrivetChunk)-[:PART_OF]->(p:TrivetPage)
-RETURN c.n, coalesce(c.full, c.id), p.n, [(c)-[m:MENTIONS]->(e:TrivetEntity) | e.n * {COUNT_SPAN} + m.count]"""
-# One number for each mention, since each value on the wire costs as much as any other.
-ALL_PAGES = """
-MATCH (p:TrivetPage)
-RETURN p.n, head([(e:TrivetEntity)-[:TITLE_OF]->(p) | e.n]), [(p)-[:LINKS_TO]->(e:TrivetEntity) | e.n]"""
+RETURN c.n / {PART} AS part, collect(c.n), collect(coalesce(c.full, c.id)), collect(p.n)"""
+ALL_LINKS = f"""
+MATCH (p:TrivetPage)-[:LINKS_TO]->(e:TrivetEntity)
+RETURN p.n / {PART} AS part, collect(p.n), collect(e.n)"""
+ALL_MENTIONS = f"""
+MATCH (c:TrivetChunk)-[m:MENTIONS]->(e:TrivetEntity)
+RETURN c.n / {PART} AS part, collect(c.n), collect(e.n), collect(m.count)"""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -62,11 +62,7 @@ class Neo4jGraph:
 
     async def set_mentions(self, mentions: Mapping[str, Sequence[Mention]]) -> None:
         for part in _parts(list(mentions.items()), ROWS_AT_ONCE // 5):
-            missing = await self._write(partial(_put_mentions, mentions=part))
-            if missing:
-                raise StoreCorruptError(
-                    f"{self._connection.shown} lacks {missing!r}, which the manifest has; run `trivet verify --repair`."
-                )
+            await self._write(partial(_put_mentions, mentions=part, where=self._connection.shown))
 
     async def prune_entities(self) -> int:
         return await self._write(_prune)
@@ -83,7 +79,8 @@ class Neo4jGraph:
     # --- reading --------------------------------------------------------------------------------------------------
 
     async def titled_entities(self) -> Mapping[str, Entity]:
-        return {row[0]: _entity(row) for row in await self._rows(cypher.TITLED_ENTITIES)}
+        columns = _columns(await self._rows(cypher.TITLED_ENTITIES), 4)
+        return {row[0]: _entity(row) for row in zip(*columns, strict=True)}
 
     async def find_entities(self, keys: Sequence[str]) -> Mapping[str, tuple[Entity, ...]]:
         asked = {lookup(key): storable(key) for key in keys}
@@ -104,8 +101,9 @@ class Neo4jGraph:
         return {page_id for (page_id,) in await self._rows(cypher.LINKING_PAGES, ids=_ids(entity_ids))}
 
     async def ids(self) -> tuple[set[str], set[str]]:
-        pages, chunks = await self._rows(cypher.PAGE_IDS), await self._rows(cypher.CHUNK_IDS)
-        return {page_id for (page_id,) in pages}, {chunk_id for (chunk_id,) in chunks}
+        (pages,) = _columns(await self._rows(cypher.PAGE_IDS), 1)
+        (chunks,) = _columns(await self._rows(cypher.CHUNK_IDS), 1)
+        return set(pages), set(chunks)
 
     async def counts(self) -> GraphCounts:
         ((pages, chunks, entities, mentions, links, categories),) = await self._rows(cypher.COUNTS)
@@ -160,32 +158,30 @@ async def _put_entities(tx: Transaction, first: int, *, entities: Sequence[Entit
             **_named(entity.id, n),
             "name": storable(entity.name),
             "keys": [storable(key) for key in entity.keys],
+            "aliases": _ids(entity.keys),
             "titled": entity.titled,
         }
         for n, entity in enumerate(entities)
     ]
-    keys = [
-        {"entity": lookup(entity.id), "key": key}
-        for entity in entities
-        for key in dict.fromkeys(map(lookup, entity.keys))
-    ]
     await tx.write(cypher.PUT_ENTITIES, rows=rows, first=first)
     await tx.write(cypher.CLEAR_KEYS, ids=[row["id"] for row in rows])
-    await tx.write(cypher.PUT_KEYS, rows=keys)
+    await tx.write(cypher.PUT_KEYS, rows=rows)
 
 
-async def _put_mentions(tx: Transaction, _first: int, *, mentions: Sequence[tuple[str, Sequence[Mention]]]) -> str:
-    """The id of a chunk or entity that does not exist, in which case nothing is written; else ""."""
-    chunks = _ids(chunk_id for chunk_id, _ in mentions)
-    counts = {(lookup(chunk_id), lookup(m.entity_id)): m.count for chunk_id, found in mentions for m in found}
-    entities = sorted({entity for _, entity in counts})
-    for query, ids in ((cypher.MISSING_CHUNKS, chunks), (cypher.MISSING_ENTITIES, entities)):
-        for (missing,) in await tx.rows(query, ids=ids):
-            return str(missing)
-    await tx.write(cypher.CLEAR_MENTIONS, ids=chunks)
-    rows = [{"chunk": chunk, "entity": entity, "count": count} for (chunk, entity), count in counts.items()]
-    await tx.write(cypher.PUT_MENTIONS, rows=rows)
-    return ""
+async def _put_mentions(
+    tx: Transaction, _first: int, *, mentions: Sequence[tuple[str, Sequence[Mention]]], where: str
+) -> None:
+    found = {lookup(chunk_id): {lookup(m.entity_id): m.count for m in named} for chunk_id, named in mentions}
+    await tx.write(cypher.CLEAR_MENTIONS, ids=list(found))
+    rows = [{"chunk": chunk, "found": list(counts.items())} for chunk, counts in found.items()]
+    made = await tx.write(cypher.PUT_MENTIONS, rows=rows)
+    if made < sum(map(len, found.values())):
+        entities = sorted({entity for counts in found.values() for entity in counts})
+        for query, ids in ((cypher.MISSING_CHUNKS, list(found)), (cypher.MISSING_ENTITIES, entities)):
+            for (missing,) in await tx.rows(query, ids=ids):
+                raise StoreCorruptError(
+                    f"{where} lacks {missing!r}, which the manifest has; run `trivet verify --repair`."
+                )
 
 
 async def _prune(tx: Transaction, _first: int) -> int:
@@ -217,11 +213,7 @@ class _PageRows:
         self._titles = [
             {"page": lookup(page.page_id), "entity": lookup(page.title_entity)} for page in pages if page.title_entity
         ]
-        self._links = [
-            {"page": lookup(page.page_id), "entity": entity}
-            for page in pages
-            for entity in dict.fromkeys(map(lookup, page.link_entities))
-        ]
+        self._links = [{"page": lookup(page.page_id), "entities": _ids(page.link_entities)} for page in pages]
         self._categories = [
             {**_named(name, 0), "page": lookup(page.page_id)}
             for page in pages
@@ -262,7 +254,7 @@ def _parts(items: Sequence[T], size: int = ROWS_AT_ONCE) -> Iterator[Sequence[T]
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _entity(row: Row) -> Entity:
+def _entity(row: Sequence[Any]) -> Entity:
     return Entity(id=row[0], name=row[1], keys=tuple(row[2]), titled=row[3])
 
 
@@ -282,54 +274,64 @@ async def _read_locked(tx: Transaction) -> GraphArrays:
 
 async def _read_arrays(tx: Transaction) -> GraphArrays:
     version = await _version(tx)
-    entities = await tx.rows(cypher.ALL_ENTITIES)
-    pages = await tx.rows(cypher.ALL_PAGES)
-    chunks = await tx.rows(cypher.ALL_CHUNKS)
-    return await asyncio.to_thread(_arrays, version, entities, pages, chunks)
+    entities = _columns(await tx.rows(cypher.ALL_ENTITIES), 3)
+    pages = _columns(await tx.rows(cypher.ALL_PAGES), 2)
+    chunks = _columns(await tx.rows(cypher.ALL_CHUNKS), 3)
+    links = _columns(await tx.rows(cypher.ALL_LINKS), 2)
+    mentions = _columns(await tx.rows(cypher.ALL_MENTIONS), 3)
+    return await asyncio.to_thread(_arrays, version, entities, pages, chunks, links, mentions)
 
 
-def _arrays(version: str, entities: list[Row], pages: list[Row], chunks: list[Row]) -> GraphArrays:
-    entities.sort(key=lambda row: row[1])
-    chunks.sort(key=lambda row: row[1])
-    entity_places, page_places = _Places(entities), _Places(pages)
-    packed, owner = _flat(row[3] for row in chunks)
-    named, counts = entity_places.of(packed // cypher.COUNT_SPAN), packed % cypher.COUNT_SPAN
-    order = np.lexsort((named, owner))
-    links, linking = _flat(row[2] for row in pages)
-    linked = entity_places.of(links)
-    titles = np.array([-1 if row[1] is None else row[1] for row in pages], dtype=np.int64)
+def _arrays(version: str, entities: Row, pages: Row, chunks: Row, links: Row, mentions: Row) -> GraphArrays:
+    """From columns: of entities number, id, name; of pages number, title; of chunks number, id, page; of links page,
+    entity; of mentions chunk, entity, count."""
+    entity_order, chunk_order = _order(entities[1]), _order(chunks[1])
+    entity_at, page_at = _Places(_numbers(entities[0])[entity_order]), _Places(_numbers(pages[0]))
+    chunk_at = _Places(_numbers(chunks[0])[chunk_order])
+    naming, named = chunk_at.of(_numbers(mentions[0])), entity_at.of(_numbers(mentions[1]))
+    order = np.lexsort((named, naming))
+    linking, linked = page_at.of(_numbers(links[0])), entity_at.of(_numbers(links[1]))
     return GraphArrays(
         version=version,
-        entity_ids=tuple(row[1] for row in entities),
-        entity_names=tuple(row[2] for row in entities),
-        chunk_ids=tuple(row[1] for row in chunks),
-        mentions=Rows.of_sorted(owner, named[order], len(chunks)),
-        mention_counts=counts[order].astype(np.float32),
-        chunk_page=page_places.of(np.array([row[2] for row in chunks], dtype=np.int64)),
-        page_title=entity_places.of(titles),
-        page_links=Rows.grouped(linking[linked >= 0], linked[linked >= 0], len(pages)),
+        entity_ids=tuple(entities[1][i] for i in entity_order),
+        entity_names=tuple(entities[2][i] for i in entity_order),
+        chunk_ids=tuple(chunks[1][i] for i in chunk_order),
+        mentions=Rows.of_sorted(naming, named[order], len(chunk_order)),
+        mention_counts=_numbers(mentions[2])[order].astype(np.float32),
+        chunk_page=page_at.of(_numbers(chunks[2])[chunk_order]),
+        page_title=entity_at.of(_numbers(pages[1])),
+        page_links=Rows.grouped(linking[linked >= 0], linked[linked >= 0], len(pages[0])),
     )
 
 
 class _Places:
-    """From the numbers that nodes have in Neo4j to their places in a list of rows."""
+    """From the numbers that nodes have in Neo4j to their places in a list of them."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        numbers = np.array([row[0] for row in rows], dtype=np.int64)
+    def __init__(self, numbers: Numbers) -> None:
         self._order = np.argsort(numbers)
         self._numbers = numbers[self._order]
 
     def of(self, numbers: Numbers) -> Numbers:
-        """-1 for a number that no row has."""
+        """-1 for a number that is not in the list."""
         if not len(self._numbers):
             return np.full(len(numbers), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
         return np.where(self._numbers[at] == numbers, self._order[at], -1)
 
 
-def _flat(lists: Iterable[list[int]]) -> tuple[Numbers, Numbers]:
-    """The numbers of all lists end to end, and which list each is from."""
-    every = list(lists)
-    lengths = np.array([len(numbers) for numbers in every], dtype=np.int64)
-    values = np.fromiter((number for numbers in every for number in numbers), dtype=np.int64, count=int(lengths.sum()))
-    return values, np.repeat(np.arange(len(every)), lengths)
+def _columns(parts: Iterable[Row], count: int) -> Row:
+    """The columns of a query that returns its rows as lists, part by part."""
+    columns: Row = [[] for _ in range(count)]
+    for _, *lists in parts:
+        for column, values in zip(columns, lists, strict=True):
+            column += values
+    return columns
+
+
+def _numbers(values: Sequence[int]) -> Numbers:
+    return np.array(values, dtype=np.int64)
+
+
+def _order(ids: Sequence[str]) -> Numbers:
+    """By code points, as Python and SQLite compare; Java compares by UTF-16."""
+    return _numbers(sorted(range(len(ids)), key=ids.__getitem__))
