@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import ctypes
 import math
+import multiprocessing
 import os
 import shutil
+import signal
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import quote
+from typing import cast
 
 import numpy as np
 import qdrant_edge as engine
 from numpy.typing import NDArray
 
+from graph.collection_folder import CollectionFolder, check_room, folder_name, size_of, sync_files
 from graph.errors import (
     DependencyFaultError,
     SettingsError,
@@ -27,7 +30,6 @@ from graph.errors import (
     StoreFullError,
     StoreVersionError,
 )
-from graph.home import write_atomically
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
 from graph.storable import storable
 
@@ -41,21 +43,26 @@ EXACT_UP_TO = 20_000
 (mission.md §3.4), and comparing 6,000 takes 3 ms."""
 K1, B, AVERAGE_LENGTH = 1.2, 0.75, 256.0
 """BM25's usual values, and the engine's; fixed, as they are part of what is stored."""
+SEARCH_WIDTH = 256
+"""HNSW's ef above that size: twice the engine's default, for a millisecond."""
 FILTERED_FIELDS = ("source", "page_type", "language", "categories")
 READ_AT_ONCE = 1_000
-ROOM = 64 * 1024 * 1024
-"""Bytes that must be free. The engine writes through memory maps, and one that finds no block on a full disk
-kills the process (SIGBUS). Opening a shard fills a map of 32 MB; a batch of 128 points takes 0.7 MB."""
+WRITE_AT_ONCE = 32
+"""Points, 5 ms: the engine keeps Python's lock while it works, and other threads want a turn."""
+FLUSH_AFTER = 4_000
+"""Points after which the engine's log is folded into its segments, which takes it up to a second."""
 POINT_ROOM = 8
 """Bytes on disk for one byte of vector, with its share of the log, BM25 and payload: twice what was measured."""
+PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
 
 
 class QdrantEdge:
-    """`VectorStore` under one folder. The engine takes no lock: the caller holds the home's.
+    """`VectorStore` under one folder. The engine takes no lock on it: the caller holds the home's.
 
-    A shard may be searched, written and optimised from several threads at once (tried: two writers, a reader
-    and the optimiser); only opening one needs a lock of ours. Its log survives kill -9; `flush` after each
-    write, about 0.1 s, makes what was acknowledged survive a power cut too.
+    A shard may be used by several threads at once (tried: two writers, a reader and the optimiser), but none of
+    its calls lets go of Python's lock. So long work is cut into short calls, or done in a process of its own.
+    Its log survives kill -9; `sync_files` after a write makes what was acknowledged survive a power cut too.
     """
 
     def __init__(self, folder: Path, *, dimension: int, language: str = "english") -> None:
@@ -65,8 +72,12 @@ class QdrantEdge:
         self._recipe = {"format": FORMAT, "dimension": dimension, "bm25": bm25}
         self._bm25 = _bm25(language)
         self._shards: dict[str, engine.EdgeShard] = {}
-        self._opening = threading.Lock()
-        self._optimizing = threading.Lock()
+        self._unflushed: dict[str, int] = {}
+        self._using = threading.RLock()
+        """Around every call of the engine, so that a shard is not closed or replaced under one."""
+        self._writing = threading.Lock()
+        """Also held while a copy is optimised: what is written then would be lost."""
+        self._optimizer: BaseProcess | None = None
         self._closed = False
 
     async def upsert(self, collection: str, points: Sequence[VectorPoint]) -> None:
@@ -75,29 +86,49 @@ class QdrantEdge:
 
     def _upsert(self, collection: str, points: Sequence[VectorPoint]) -> None:
         made = [self._point(point) for point in points]
-        shard = self._made_shard(collection)
-        self._check_room(len(points) * self._dimension * 4 * POINT_ROOM)
-        with self._errors():
-            shard.update(engine.UpdateOperation.upsert_points(made))
-            shard.flush()
+        parts = [made[start : start + WRITE_AT_ONCE] for start in range(0, len(made), WRITE_AT_ONCE)]
+        check_room(self._folder, len(points) * self._dimension * 4 * POINT_ROOM)
+        self._write(
+            collection, [engine.UpdateOperation.upsert_points(part) for part in parts], len(points), create=True
+        )
 
     def _point(self, point: VectorPoint) -> engine.Point:
         self._check_vector(point.dense)
         vectors = {"dense": point.dense.tolist(), "sparse": self._bm25.embed_document(storable(point.text))}
-        return engine.Point(
-            uuid.UUID(point.chunk_id), vectors, {key: _payload(value) for key, value in point.payload.items()}
-        )
+        payload = {key: _payload(value) for key, value in point.payload.items()}
+        return engine.Point(uuid.UUID(point.chunk_id), vectors, payload)
 
     async def delete(self, collection: str, chunk_ids: Sequence[str]) -> None:
         if chunk_ids:
             await asyncio.to_thread(self._delete, collection, chunk_ids)
 
     def _delete(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        shard = self._shard(collection)
-        if shard is not None:
+        ids = _uuids(chunk_ids)
+        self._write(collection, [engine.UpdateOperation.delete_points(ids)], len(ids))
+
+    def _write(
+        self, collection: str, operations: Sequence[engine.UpdateOperation], points: int, *, create: bool = False
+    ) -> None:
+        name = folder_name(collection)
+        with self._writing:
+            for operation in operations:
+                with self._using, self._errors():
+                    shard = self._shard(name, create=create)
+                    if shard is None:
+                        return
+                    shard.update(operation)
             with self._errors():
-                shard.update(engine.UpdateOperation.delete_points(_uuids(chunk_ids)))
+                sync_files(self._files(name).current() / "wal")
+            self._unflushed[name] = self._unflushed.get(name, 0) + points
+            if self._unflushed[name] >= FLUSH_AFTER:
+                self._flush(name)
+
+    def _flush(self, name: str) -> None:
+        with self._using, self._errors():
+            shard = self._shard(name)
+            if shard is not None:
                 shard.flush()
+        self._unflushed[name] = 0
 
     async def search(
         self,
@@ -113,14 +144,14 @@ class QdrantEdge:
     def _search(
         self, collection: str, dense: NDArray[np.float32] | None, text: str, limit: int, where: SearchFilter
     ) -> VectorRankings:
-        shard = self._shard(collection)
-        if shard is None or limit < 1:
-            return VectorRankings(fused=(), dense=(), sparse=())
         queries = {"sparse": engine.Query.Nearest(self._bm25.embed_query(storable(text)), using="sparse")}
         if dense is not None:
             self._check_vector(dense)
             queries["dense"] = engine.Query.Nearest(dense.tolist(), using="dense")
-        with self._errors():
+        with self._using, self._errors():
+            shard = self._shard(folder_name(collection))
+            if shard is None or limit < 1:
+                return VectorRankings(fused=(), dense=(), sparse=())
             found = _run(shard, queries, limit * PREFETCH, _filter(where))
         return VectorRankings(
             fused=_ranked(found["fused"], limit),
@@ -132,15 +163,15 @@ class QdrantEdge:
         return await asyncio.to_thread(self._vectors, collection, chunk_ids)
 
     def _vectors(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        shard = self._shard(collection)
         found: dict[str, NDArray[np.float32]] = {}
-        if shard is None:
-            return found
         wanted = _uuids(chunk_ids)
         for start in range(0, len(wanted), READ_AT_ONCE):
-            with self._errors():
+            with self._using, self._errors():
+                shard = self._shard(folder_name(collection))
+                if shard is None:
+                    break
                 records = shard.retrieve(wanted[start : start + READ_AT_ONCE], False, ["dense"])
-                vectors = {str(record.id): cast(Mapping[str, list[float]], record.vector) for record in records}
+            vectors = {str(record.id): cast(Mapping[str, list[float]], record.vector) for record in records}
             found.update({chunk_id: np.array(vector["dense"], np.float32) for chunk_id, vector in vectors.items()})
         return found
 
@@ -148,102 +179,107 @@ class QdrantEdge:
         return await asyncio.to_thread(self._ids, collection)
 
     def _ids(self, collection: str) -> set[str]:
-        shard = self._shard(collection)
         found: set[str] = set()
         offset: engine.PointId | None = None
-        while shard is not None:
+        while True:
             request = engine.ScrollRequest(offset=offset, limit=READ_AT_ONCE, with_payload=False, with_vector=False)
-            with self._errors():
+            with self._using, self._errors():
+                shard = self._shard(folder_name(collection))
+                if shard is None:
+                    return found
                 records, offset = shard.scroll(request)
             found.update(str(record.id) for record in records)
             if offset is None:
-                break
-        return found
+                return found
 
     async def optimize(self) -> None:
-        """Writes every vector anew, so it needs room for as much again."""
+        """Index what is large. Searches go on meanwhile, writes wait. Needs room for twice as much again."""
         await asyncio.to_thread(self._optimize)
 
     def _optimize(self) -> None:
-        with self._optimizing:
-            for stamp in sorted(self._folder.glob("*/collection.json")):
-                shard = self._open(stamp.parent)
-                self._check_room(sum(file.stat().st_blocks * 512 for file in stamp.parent.rglob("*")))
-                if shard is not None:
-                    with self._errors():
-                        shard.optimize()
-                        shard.flush()
+        for place in sorted(self._folder.glob("*/")):
+            with self._writing:
+                with self._using, self._errors():
+                    shard = self._shard(place.name)
+                    # A small one is searched exactly in any case.
+                    large = shard is not None and shard.info().points_count > EXACT_UP_TO
+                if large:
+                    self._optimize_copy(place.name)
+
+    def _optimize_copy(self, name: str) -> None:
+        """In another process, as the engine works for minutes with Python's lock held; so on a copy, as two
+        processes must not have one shard open; so the copy then takes the place of the original."""
+        files = self._files(name)
+        self._flush(name)
+        old = files.current()
+        check_room(self._folder, 2 * size_of(old))
+        new = files.fresh()
+        with self._errors():
+            shutil.copytree(old, new)
+            child = multiprocessing.get_context("spawn").Process(target=_optimize_folder, args=(str(new),), daemon=True)
+            child.start()
+            self._optimizer = child
+            if self._closed:
+                child.terminate()
+            child.join()
+            self._optimizer = None
+        if child.exitcode != 0:
+            files.remove_all_but(old.name)
+            raise StoreError(f"Optimising {old} ended with code {child.exitcode}; searching it goes on, more slowly.")
+        with self._using, self._errors():
+            shard = engine.EdgeShard.load(str(new))
+            files.make_current(new)
+            self._shards.pop(name).close()
+            self._shards[name] = shard
+            files.remove_all_but(new.name)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        with self._opening, self._errors():
-            self._closed = True
+        self._closed = True
+        if (child := self._optimizer) is not None:
+            child.terminate()  # its copy is thrown away
+        with self._writing, self._using, self._errors():
             for shard in self._shards.values():
+                shard.flush()
                 shard.close()
             self._shards.clear()
 
     # --- shards ---------------------------------------------------------------------------------------------------
 
-    def _shard(self, collection: str) -> engine.EdgeShard | None:
-        """None where there is no such collection."""
-        name = _folder_name(collection)
-        return self._shards.get(name) or self._open(self._folder / name)
+    def _files(self, name: str) -> CollectionFolder:
+        return CollectionFolder(self._folder / name, self._recipe)
 
-    def _made_shard(self, collection: str) -> engine.EdgeShard:
-        """The collection's, made if need be."""
-        shard = self._shard(collection) or self._open(self._folder / _folder_name(collection), create=True)
-        assert shard is not None
-        return shard
-
-    def _open(self, place: Path, *, create: bool = False) -> engine.EdgeShard | None:
-        with self._opening:
-            if self._closed:
-                raise StoreError(f"The vector store in {self._folder} is closed.")
-            if place.name in self._shards:
-                return self._shards[place.name]
-            stamp, data = place / "collection.json", place / "shard"
-            if stamp.exists():
-                self._check_recipe(place, stamp)
-            elif not create:
+    def _shard(self, name: str, *, create: bool = False) -> engine.EdgeShard | None:
+        """None where there is no such collection. The caller has `_using`."""
+        if self._closed:
+            raise StoreError(f"The vector store in {self._folder} is closed.")
+        if name not in self._shards:
+            files = self._files(name)
+            if not files.exists and not create:
                 return None
-            self._check_room(0)
-            if not stamp.exists():
-                self._create(place, data, stamp)
-            with self._errors():
-                self._shards[place.name] = shard = engine.EdgeShard.load(str(data))
-            return shard
+            check_room(self._folder, 0)
+            if not files.exists:
+                self._create(files)
+            current = files.current()
+            files.remove_all_but(current.name)
+            self._shards[name] = engine.EdgeShard.load(str(current))
+        return self._shards[name]
 
-    def _create(self, place: Path, data: Path, stamp: Path) -> None:
-        """The stamp comes last: without it, what is there is the rest of an attempt that was cut short."""
-        with self._errors():
-            shutil.rmtree(place, ignore_errors=True)
-            data.mkdir(parents=True)
-            config = engine.EdgeConfig(
-                vectors={"dense": engine.EdgeVectorParams(size=self._dimension, distance=engine.Distance.Cosine)},
-                sparse_vectors={"sparse": engine.EdgeSparseVectorParams(modifier=engine.Modifier.Idf)},
-            )
-            shard = engine.EdgeShard.create(str(data), config)
-            for field in FILTERED_FIELDS:
-                shard.update(engine.UpdateOperation.create_field_index(field, engine.PayloadSchemaType.Keyword))
-            shard.flush()
-            shard.close()
-        write_atomically(stamp, json.dumps(self._recipe, indent=2) + "\n")
-
-    def _check_recipe(self, place: Path, stamp: Path) -> None:
-        try:
-            made_with = json.loads(stamp.read_bytes())
-        except (OSError, ValueError) as error:
-            raise StoreCorruptError(
-                f"{stamp} cannot be read ({error}); restore it, or run `trivet ingest --rebuild`."
-            ) from error
-        if made_with != self._recipe:
-            differing = sorted(key for key in self._recipe if made_with.get(key) != self._recipe[key])
-            raise StoreVersionError(
-                f"The vectors in {place} were made with {_listed(made_with, differing)} and the settings say "
-                f"{_listed(self._recipe, differing)}; run `trivet ingest --rebuild`, or change the setting back."
-            )
+    def _create(self, files: CollectionFolder) -> None:
+        data = files.fresh()
+        data.mkdir(parents=True)
+        config = engine.EdgeConfig(
+            vectors={"dense": engine.EdgeVectorParams(size=self._dimension, distance=engine.Distance.Cosine)},
+            sparse_vectors={"sparse": engine.EdgeSparseVectorParams(modifier=engine.Modifier.Idf)},
+        )
+        shard = engine.EdgeShard.create(str(data), config)
+        for field in FILTERED_FIELDS:
+            shard.update(engine.UpdateOperation.create_field_index(field, engine.PayloadSchemaType.Keyword))
+        shard.flush()
+        shard.close()
+        files.make_current(data)
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
@@ -255,16 +291,6 @@ class QdrantEdge:
             )
         if not np.isfinite(vector).all():  # the engine takes it, and then nothing compares with it
             raise DependencyFaultError("The embedder gave a vector that is not of numbers.", dependency="embedder")
-
-    def _check_room(self, needed: int) -> None:
-        place = next(folder for folder in (self._folder, *self._folder.parents) if folder.exists())
-        disk = os.statvfs(place)
-        free = disk.f_bavail * disk.f_frsize
-        if free < ROOM + needed:
-            raise StoreFullError(
-                f"Only {free // 2**20:,} MB are free at {self._folder} and the vector store needs "
-                f"{(ROOM + needed) // 2**20:,} MB; free some space and run it again."
-            )
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -313,7 +339,7 @@ def _run(
     shard: engine.EdgeShard, queries: Mapping[str, engine.Query], depth: int, where: engine.Filter | None
 ) -> dict[str, list[engine.ScoredPoint]]:
     """Each query's list and, as "fused", the engine's own fusion of them. All in one pass over the shard."""
-    params = engine.SearchParams(exact=shard.info().points_count <= EXACT_UP_TO)
+    params = engine.SearchParams(exact=shard.info().points_count <= EXACT_UP_TO, hnsw_ef=SEARCH_WIDTH)
     lists = [engine.QueryRequest(limit=depth, query=query, filter=where, params=params) for query in queries.values()]
     fused = engine.QueryRequest(
         limit=depth * len(queries),  # all there is, so that equal scores are ordered by us
@@ -360,10 +386,12 @@ def _uuids(chunk_ids: Iterable[str]) -> list[engine.PointId]:
     return found
 
 
-def _folder_name(collection: str) -> str:
-    """Any name as that of a folder that is no other and lies nowhere else."""
-    return quote(storable(collection), safe="").replace(".", "%2E")
-
-
-def _listed(recipe: Mapping[str, Any], keys: Iterable[str]) -> str:
-    return ", ".join(f"{key} {json.dumps(recipe.get(key))}" for key in keys)
+def _optimize_folder(data: str) -> None:
+    """A process of its own: it yields to the others, and ends with the one that started it or with Ctrl-C."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.nice(10)
+    shard = engine.EdgeShard.load(data)
+    shard.optimize()
+    shard.flush()
+    shard.close()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph import qdrant_edge_store
+from graph import collection_folder, qdrant_edge_store
 from graph.errors import (
     DependencyFaultError,
     SettingsError,
@@ -110,7 +112,7 @@ async def test_the_language_decides_how_words_are_cut_down(folder: Path) -> None
     await store.close()
 
 
-@pytest.mark.parametrize("broken", ["collection.json", "shard/edge_config.json", "shard/segments/*/segment.json"])
+@pytest.mark.parametrize("broken", ["collection.json", "data-*/edge_config.json", "data-*/segments/*/segment.json"])
 async def test_a_broken_file_is_named(folder: Path, broken: str) -> None:
     await filled(folder)
     (path,) = (folder / "wiki").glob(broken)
@@ -134,8 +136,8 @@ async def test_a_collection_that_was_not_finished_is_made_again(folder: Path) ->
 async def test_the_reserve_is_kept_and_reading_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = QdrantEdge(folder, dimension=4)
     await store.upsert("wiki", [point(0)])
-    monkeypatch.setattr(qdrant_edge_store, "ROOM", 2**60)
-    for write in (store.upsert("wiki", [point(1)]), store.upsert("new", [point(1)]), store.optimize()):
+    monkeypatch.setattr(collection_folder, "ROOM", 2**60)
+    for write in (store.upsert("wiki", [point(1)]), store.upsert("new", [point(1)])):
         with pytest.raises(StoreFullError, match=rf"MB are free at {folder} and the vector store needs 1,\d+"):
             await write
     assert len((await store.search("wiki", dense=None, text="words", limit=3)).sparse) == 1
@@ -162,6 +164,67 @@ async def test_an_id_that_is_no_uuid_is_a_mistake_of_the_caller(folder: Path) ->
     store = QdrantEdge(folder, dimension=4)
     with pytest.raises(ValueError, match="hexadecimal UUID"):
         await store.upsert("wiki", [VectorPoint(chunk_id="x", dense=point(0).dense, text="", payload={})])
+    await store.close()
+
+
+async def test_a_large_collection_is_optimised_in_another_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 10)
+    store = QdrantEdge(folder, dimension=4)
+    await store.upsert("wiki", [point(number) for number in range(100)])
+    await store.upsert("small", [point(number) for number in range(5)])
+    for turn in range(2):
+        await store.optimize()
+        assert len(await store.ids("wiki")) == 100 + turn
+        await store.upsert("wiki", [point(100 + turn)])
+        assert len(list((folder / "wiki").glob("data-*"))) == 1
+    assert len((await store.search("wiki", dense=None, text="words", limit=500)).sparse) == 102
+    await store.close()
+    store = QdrantEdge(folder, dimension=4)
+    assert len(await store.ids("wiki")) == 102
+    await store.close()
+
+
+async def test_an_optimisation_that_fails_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
+    store = QdrantEdge(folder, dimension=4)
+    await store.upsert("wiki", [point(number) for number in range(20)])
+    monkeypatch.setattr(qdrant_edge_store, "_optimize_folder", sys.exit)  # is given a path, so it exits with 1
+    with pytest.raises(StoreError, match="ended with code 1; searching it goes on"):
+        await store.optimize()
+    assert len(await store.ids("wiki")) == 20
+    assert len(list((folder / "wiki").glob("data-*"))) == 1
+    await store.close()
+
+
+async def test_closing_does_not_wait_for_the_optimiser(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(qdrant_edge_store, "_optimize_folder", sleep_long)
+    store = QdrantEdge(folder, dimension=4)
+    await store.upsert("wiki", [point(number) for number in range(20)])
+    optimising = asyncio.create_task(store.optimize())
+    while store._optimizer is None:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    await store.close()
+    with pytest.raises(StoreError):
+        await optimising
+    store = QdrantEdge(folder, dimension=4)
+    assert len(await store.ids("wiki")) == 20
+    await store.close()
+
+
+def sleep_long(_: str) -> None:
+    time.sleep(600)
+
+
+async def test_data_that_is_not_current_is_cleared_away(folder: Path) -> None:
+    await filled(folder)
+    (folder / "wiki" / "data-1").mkdir()
+    (folder / "wiki" / "data-1" / "half").write_text("copied")
+    store = QdrantEdge(folder, dimension=4)
+    assert len(await store.ids("wiki")) == 3
+    assert [path.name for path in (folder / "wiki").glob("data-*")] == ["data-2"]
     await store.close()
 
 
