@@ -13,7 +13,7 @@ from config.settings import Settings
 from server.http.answerer import OpenAnswerer
 from server.http.auth import KeyAuth
 from server.http.gate import Drain, Gate
-from server.http.health import healthz, readyz
+from server.http.health import healthz, healthz_head, readyz
 from server.http.openai_chat import ChatController
 from server.http.openai_embeddings import EmbeddingsController
 from server.http.openai_models import ModelsController, not_offered
@@ -51,6 +51,7 @@ def create_app(
             ModelsController,
             not_offered,
             healthz,
+            healthz_head,
             readyz,
         ],
         dependencies={"serving": Provide(provide_serving, sync_to_thread=False)},
@@ -58,7 +59,7 @@ def create_app(
         lifespan=[lifespan],
         logging_config=None,
         middleware=[KeyAuth(options.api_key), Gate(options.max_active)],
-        openapi_config=openapi_config(),
+        openapi_config=openapi_config(asks_for_key=bool(options.api_key)),
         request_class=ApiRequest,
         request_max_body_size=options.max_body_bytes,
         state=State({"options": options}),

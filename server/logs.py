@@ -54,8 +54,8 @@ def set_up_logging(
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    for name in ("uvicorn.access", "httpx", "httpcore"):
-        # Our own line per request has no query string; httpx logs every URL whole.
+    for name in ("uvicorn.error", "httpx", "httpcore"):
+        # uvicorn tells of each of its steps, httpx of every URL, with what stands in it.
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from litestar import HttpMethod, Request, Response, route
+from litestar import Response, get, head
 from msgspec import UNSET, Struct, UnsetType
 
 from server.http.answerer import ESSENTIAL
 from server.http.auth import OPEN, is_authorized
 from server.http.gate import UNCOUNTED
+from server.http.requests import ApiRequest
 from server.http.work import ServingDependency
 
-PROBES = {OPEN: True, UNCOUNTED: True}
-METHODS = [HttpMethod.GET, HttpMethod.HEAD]
+PROBE = {OPEN: True, UNCOUNTED: True}
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -23,27 +23,35 @@ class Health(Struct, frozen=True, kw_only=True):
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
-    """ "degraded" answers, but something it could use is missing; what, is told to whoever has the key."""
+    """"degraded" answers, but something it could use is missing; what, is told to whoever has the key."""
 
     status: Literal["ready", "degraded", "unready"]
     dependencies: dict[str, str] | UnsetType = UNSET
 
 
-@route("/healthz", http_method=METHODS, opt=PROBES, status_code=200, tags=["health"], summary="Is the process alive?")
+@get("/healthz", opt=PROBE, security=[], tags=["health"], summary="Is the process alive?")
 async def healthz() -> Health:
     """Asks nothing of what the server depends on."""
     return Health()
 
 
-@route("/readyz", http_method=METHODS, opt=PROBES, status_code=200, tags=["health"], summary="Can it answer?")
-async def readyz(request: Request[Any, Any, Any], serving: ServingDependency) -> Response[Readiness]:
+@head("/healthz", opt=PROBE, include_in_schema=False)
+async def healthz_head() -> None:
+    """Some watchers ask in this way."""
+
+
+@get("/readyz", opt=PROBE, tags=["health"], summary="Can it answer?")
+async def readyz(request: ApiRequest, serving: ServingDependency) -> Response[Readiness]:
     """503 where it cannot; each dependency is asked, within a second."""
     dependencies = await serving.answerer.check()
-    ill = {name for name, state in dependencies.items() if state not in {"ok", "off"}}
-    stopping = serving.drain.is_cut
-    status: Literal["ready", "degraded", "unready"] = (
-        "unready" if stopping or ill & ESSENTIAL else "degraded" if ill else "ready"
-    )
     known = is_authorized(request.scope["headers"], serving.options.api_key)
+    status = _status(dependencies)
     body = Readiness(status=status, dependencies=dependencies if known else UNSET)
     return Response(body, status_code=503 if status == "unready" else 200)
+
+
+def _status(dependencies: dict[str, str]) -> Literal["ready", "degraded", "unready"]:
+    ill = {name for name, state in dependencies.items() if state not in {"ok", "off"}}
+    if ill & ESSENTIAL:
+        return "unready"
+    return "degraded" if ill else "ready"

@@ -19,13 +19,14 @@ from server.http.work import ServingDependency
 
 MAX_TEXTS = 2048
 
-Texts = Annotated[list[str | list[int] | int], Meta(max_length=MAX_TEXTS)]
+Text = Annotated[str, Meta(min_length=1)]
+Texts = Annotated[list[Text | list[int] | int], Meta(min_length=1, max_length=MAX_TEXTS)]
 
 
 class EmbeddingRequest(Struct, frozen=True, kw_only=True):
     """OpenAI's request; unknown keys are ignored. `input_type` is an addition that others have too."""
 
-    input: str | Texts
+    input: Text | Texts
     model: str | None = None
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: int | None = None

@@ -45,7 +45,7 @@ class StreamOptions(Struct, frozen=True, kw_only=True):
 class ChatRequest(Struct, frozen=True, kw_only=True):
     """The part of OpenAI's request that is honoured; `user`, `tools`, `seed`, penalties and the like are not."""
 
-    messages: Annotated[list[RequestMessage], Meta(max_length=10_000)] | None = None
+    messages: Annotated[list[RequestMessage], Meta(min_length=1, max_length=10_000)]
     model: str | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
@@ -53,7 +53,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     max_tokens: TokenLimit | None = None
     max_completion_tokens: TokenLimit | None = None
     stop: str | Annotated[list[str], Meta(max_length=MAX_STOPS)] | None = None
-    n: int | None = None
+    n: Annotated[int, Meta(ge=1, le=1)] | None = None
     tool_choice: str | dict[str, object] | None = None
 
     @property
@@ -72,10 +72,6 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
 
 def read_messages(request: ChatRequest) -> tuple[ChatMessage, ...]:
     """The messages as text, oldest first; and the faults that no type can say."""
-    if not request.messages:
-        raise RequestError("messages: there is none; send at least one message of the user.", param="messages")
-    if request.n is not None and request.n != 1:
-        raise RequestError("n: only one answer is given; leave n out or send 1.", param="n")
     if request.tool_choice == "required" or isinstance(request.tool_choice, dict):
         raise RequestError('tool_choice: no tools are called here; leave it out or send "auto".', param="tool_choice")
     if any(len(stop) > 200 for stop in request.stops):

@@ -61,7 +61,7 @@ def script() -> Response[bytes]:
     return Response(_script(), media_type="text/javascript", headers={"cache-control": "max-age=86400"})
 
 
-def openapi_config() -> OpenAPIConfig:
+def openapi_config(*, asks_for_key: bool) -> OpenAPIConfig:
     return OpenAPIConfig(
         title="Trivet",
         version=version("trivet"),
@@ -81,7 +81,7 @@ def openapi_config() -> OpenAPIConfig:
                 "key": SecurityScheme(type="apiKey", name="x-api-key", security_scheme_in="header"),
             }
         ),
-        security=[{"bearer": []}, {"key": []}],
+        security=[{"bearer": []}, {"key": []}] if asks_for_key else None,
         tags=[
             Tag(name="questions", description="The native API."),
             Tag(name="openai", description="For clients that speak OpenAI's."),

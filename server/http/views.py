@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -15,30 +16,33 @@ MAX_EVIDENCE = 50
 MAX_TOKENS = 1_000_000
 MAX_STOPS = 16
 
-Name = Annotated[str, Meta(min_length=1, max_length=500)]
-Names = Annotated[tuple[Name, ...], Meta(max_length=100)]
-QuestionText = Annotated[str, Meta(min_length=1, description="The question, in any language the wiki is asked in.")]
+Name = Annotated[str, Meta(max_length=500)]
+# `Sequence`, as Litestar's document says of a variadic tuple with a `Meta` that its items may be anything.
+Names = Annotated[Sequence[Name], Meta(max_length=100)]
+QuestionText = Annotated[
+    str, Meta(min_length=1, examples=["Who wrote Animal Farm?"], description="The question, in whatever language.")
+]
 Limit = Annotated[int, Meta(ge=0, le=MAX_EVIDENCE, description="Entries of evidence; 0: the configured number.")]
 Temperature = Annotated[float, Meta(ge=0, le=2, description="Of the model; null: the persona's.")]
 MaxTokens = Annotated[int, Meta(ge=1, le=MAX_TOKENS, description="Upper size of the answer; null: the persona's.")]
 Stop = Annotated[str, Meta(min_length=1, max_length=200)]
-Stops = Annotated[tuple[Stop, ...], Meta(max_length=MAX_STOPS, description="The answer ends before any of these.")]
+Stops = Annotated[Sequence[Stop], Meta(max_length=MAX_STOPS, description="The answer ends before any of these.")]
 
 
 class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which pages may answer; an empty list means all."""
 
     sources: Names = ()
-    page_types: Annotated[tuple[PageType, ...], Meta(max_length=20)] = ()
+    page_types: Annotated[Sequence[PageType], Meta(max_length=20)] = ()
     languages: Names = ()
     categories: Names = ()
 
     def to_model(self) -> SearchFilter:
         return SearchFilter(
-            sources=self.sources,
-            page_types=self.page_types,
-            languages=self.languages,
-            categories=self.categories,
+            sources=tuple(self.sources),
+            page_types=tuple(self.page_types),
+            languages=tuple(self.languages),
+            categories=tuple(self.categories),
         )
 
 
@@ -66,7 +70,7 @@ class QueryRequest(SearchRequest, frozen=True, kw_only=True, forbid_unknown_fiel
     """What to answer, and how."""
 
     persona: Annotated[str, Meta(max_length=50, description="Who answers; empty: the configured one.")] = ""
-    history: Annotated[tuple[HistoryMessage, ...], Meta(max_length=10_000, description="Oldest first.")] = ()
+    history: Annotated[Sequence[HistoryMessage], Meta(max_length=10_000, description="Oldest first.")] = ()
     temperature: Temperature | None = None
     max_tokens: MaxTokens | None = None
     stop: Stops = ()
@@ -81,7 +85,7 @@ class QueryRequest(SearchRequest, frozen=True, kw_only=True, forbid_unknown_fiel
             use_web=self.web,
             temperature=self.temperature,
             max_tokens=self.max_tokens,
-            stop=self.stop,
+            stop=tuple(self.stop),
         )
 
 

@@ -15,9 +15,10 @@ from server.http.options import HttpOptions
 from tests.server.http.running import Running, running
 from tests.server.http.scripted import ScriptedAnswerer
 
-ASKED = {"question": "Who?"}
-CHAT = {"messages": [{"role": "user", "content": "Who?"}]}
-REQUESTS = [
+Body = dict[str, object]
+ASKED: Body = {"question": "Who?"}
+CHAT: Body = {"messages": [{"role": "user", "content": "Who?"}]}
+REQUESTS: list[tuple[str, Body]] = [
     ("/api/search", ASKED),
     ("/api/query", ASKED),
     ("/api/query/stream", ASKED),
@@ -26,7 +27,7 @@ REQUESTS = [
 ]
 
 
-def send(server: Running, path: str, body: dict[str, object]) -> socket.socket:
+def send(server: Running, path: str, body: Body) -> socket.socket:
     """A request whose answer nobody has read yet."""
     content = json.dumps(body).encode()
     connection = server.connect()
@@ -47,9 +48,7 @@ def eventually(condition: Callable[[], bool], seconds: float = 1.0) -> bool:
 
 
 @pytest.mark.parametrize(("path", "body"), REQUESTS)
-def test_the_work_stops_with_its_client(
-    server: Running, answerer: ScriptedAnswerer, path: str, body: dict[str, object]
-) -> None:
+def test_the_work_stops_with_its_client(server: Running, answerer: ScriptedAnswerer, path: str, body: Body) -> None:
     answerer.pause = 30
     connections = [send(server, path, body) for _ in range(20)]
     assert eventually(lambda: answerer.running == 20, 5)
@@ -115,7 +114,7 @@ def test_stopping_ends_streams_with_an_error_event_and_the_rest_with_a_503(answe
     answerer.repeats = 1000
     got: dict[str, httpx.Response] = {}
 
-    def ask(name: str, path: str, body: dict[str, object]) -> None:
+    def ask(name: str, path: str, body: Body) -> None:
         got[name] = httpx.post(f"{server.url}{path}", json=body, timeout=30)
 
     with running(answerer, HttpOptions(drain_seconds=0.5)) as server:
