@@ -15,12 +15,14 @@ from graph.errors import StoreCorruptError
 from graph.model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
 from graph.protocols import GraphStore
 from graph.sqlite_graph import SqliteGraph
+from tests.contracts.neo4j_backend import empty_neo4j_graph
 from tests.fakes import FakeGraph
 from tests.places import quick_folder
 
 BACKENDS: dict[str, Callable[[Path], GraphStore]] = {
     "fake": lambda _: FakeGraph(),
     "sqlite": lambda folder: SqliteGraph(folder / "graph.db"),
+    "neo4j": lambda _: empty_neo4j_graph(),
 }
 ALL = NeighbourhoodBounds()
 Edge = tuple[str, str]

@@ -8,7 +8,7 @@ import pytest
 
 
 def service(name: str) -> str:
-    """A value that `tests.services.run start` printed. Without it the test is skipped, or fails where it is required."""
+    """A value that `tests.services.run start` printed; without it the test is skipped, or fails where required."""
     value = os.environ.get(name, "")
     if not value:
         reason = f"{name} is not set; see `python -m tests.services.run start`"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from server.web.leg import WebPassage, web_passages
 from server.web.reader import PageReader
 from server.web.searxng import SearXNG
 from tests.server.web.site import JSON, Reply, Request, ToSite, article, public, serving
+from tests.services.environment import service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SHARED: list[PageReader] = []
@@ -167,12 +167,7 @@ async def test_no_results_are_no_error() -> None:
 
 @pytest.mark.services
 async def test_through_a_real_searxng_and_its_site() -> None:
-    url = os.environ.get("SEARXNG_URL")
-    if not url:
-        if os.environ.get("TRIVET_REQUIRE_SERVICES") == "1":
-            pytest.fail("SEARXNG_URL is not set")
-        pytest.skip("SEARXNG_URL is not set")
-    search, fetcher = SearXNG(url), WebFetcher(allow_private=True, reader=SHARED[0])
+    search, fetcher = SearXNG(service("SEARXNG_URL")), WebFetcher(allow_private=True, reader=SHARED[0])
     passages, notes = await web_passages(
         "Who built the beacon at Sallow Point?", "en", search, fetcher, limit=3, passages_per_page=1, deadline=10,
         allow_private=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -23,6 +22,7 @@ from graph.errors import (
 from server.breaker import Breaker
 from server.web.searxng import MAX_QUERY_CHARS, SearXNG, plain_query
 from tests.server.web.site import JSON, Reply, Request, serving
+from tests.services.environment import service
 
 RECORDED = Path(__file__).parent / "recorded"
 ANSWER = (RECORDED / "searxng_lighthouse_beacon.json").read_bytes()
@@ -193,12 +193,7 @@ def test_commands_lose_their_marks() -> None:
 
 @pytest.fixture
 async def real() -> AsyncIterator[SearXNG]:
-    url = os.environ.get("SEARXNG_URL")
-    if not url:
-        if os.environ.get("TRIVET_REQUIRE_SERVICES") == "1":
-            pytest.fail("SEARXNG_URL is not set")
-        pytest.skip("SEARXNG_URL is not set")
-    engine = SearXNG(url)
+    engine = SearXNG(service("SEARXNG_URL"))
     yield engine
     await engine.close()
 
@@ -216,9 +211,8 @@ async def test_a_real_searxng_takes_commands_as_words(real: SearXNG) -> None:
 
 
 @pytest.mark.services
-@pytest.mark.usefixtures("real")
 async def test_a_real_searxng_without_json_is_named() -> None:
-    engine = SearXNG(os.environ["SEARXNG_NO_JSON_URL"])
+    engine = SearXNG(service("SEARXNG_NO_JSON_URL"))
     with pytest.raises(DependencyFaultError, match=r"search\.formats"):
         await engine.search("lighthouse", language="en", limit=3)
     await engine.close()
