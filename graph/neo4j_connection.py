@@ -14,13 +14,15 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from neo4j import READ_ACCESS, WRITE_ACCESS, AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction
+from neo4j import READ_ACCESS, AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncTransaction
 from neo4j.exceptions import (
     AuthError,
     ConfigurationError,
     DriverError,
     Forbidden,
     Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
     TransientError,
     UnsupportedServerProduct,
 )
@@ -45,7 +47,7 @@ Row = list[Any]
 class Transaction:
     """A transaction as the store sees it."""
 
-    def __init__(self, inner: AsyncManagedTransaction) -> None:
+    def __init__(self, inner: AsyncManagedTransaction | AsyncTransaction) -> None:
         self._inner = inner
 
     async def rows(self, query: str, **values: object) -> list[Row]:
@@ -60,7 +62,7 @@ class Transaction:
 
 
 class Neo4jConnection:
-    """One database. `read` and `write` run a function in a transaction, which the driver may run again."""
+    """One database. `read` and `write` run a function in a transaction, perhaps more than once."""
 
     def __init__(
         self,
@@ -99,28 +101,39 @@ class Neo4jConnection:
         return f"Neo4j at {self._url} (database {self._database!r})"
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Tried twice, since a pooled connection may be dead; a question cannot wait for a server to come back."""
         await self._make_ours()
-        return await self._run(READ_ACCESS, work)
+        return await self._read(work)
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Tried again for `retry_seconds`: all writes are idempotent."""
         await self._make_ours()
-        return await self._run(WRITE_ACCESS, work)
+        return await self._write(work)
 
     async def close(self) -> None:
         if self._driver is not None:
             await self._driver.close()
             self._driver = None
 
-    async def _run(self, access: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def _read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        async with self._errors():
+            try:
+                return await self._read_once(work)
+            except (ServiceUnavailable, SessionExpired):
+                return await self._read_once(work)
+
+    async def _read_once(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        async with (
+            self._open().session(database=self._database, default_access_mode=READ_ACCESS) as session,
+            await session.begin_transaction() as transaction,
+        ):
+            return await work(Transaction(transaction))
+
+    async def _write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         async def inner(transaction: AsyncManagedTransaction) -> T:
             return await work(Transaction(transaction))
 
-        async with (
-            self._errors(),
-            self._open().session(database=self._database, default_access_mode=access) as session,
-        ):
-            if access == READ_ACCESS:
-                return await session.execute_read(inner)
+        async with self._errors(), self._open().session(database=self._database) as session:
             return await session.execute_write(inner)
 
     def _open(self) -> AsyncDriver:
@@ -141,7 +154,7 @@ class Neo4jConnection:
         if self._refused is not None and time.monotonic() < self._refused_until:
             raise self._refused
         await self._check_version()
-        ((found, *_),) = await self._run(READ_ACCESS, _reading(cypher.MARKER))
+        ((found, *_),) = await self._read(_reading(cypher.MARKER))
         if found is None:
             await self._take()
         elif found > FORMAT:
@@ -160,15 +173,15 @@ class Neo4jConnection:
 
     async def _take(self) -> None:
         """Mark an empty database as ours. Somebody else's graph is never touched."""
-        ((count, labels),) = await self._run(READ_ACCESS, _reading(cypher.FOREIGN))
+        ((count, labels),) = await self._read(_reading(cypher.FOREIGN))
         if count:
             raise self._fault(
                 f"holds somebody else's graph ({count:,} nodes or more, labels {', '.join(labels) or 'none'}); "
                 "set graph.neo4j_url or graph.neo4j_database to an empty database"
             )
         for statement in cypher.CONSTRAINTS:
-            await self._run(WRITE_ACCESS, _writing(statement))
-        await self._run(WRITE_ACCESS, _writing(cypher.MARK, format=FORMAT, store=uuid.uuid4().hex[:16]))
+            await self._write(_writing(statement))
+        await self._write(_writing(cypher.MARK, format=FORMAT, store=uuid.uuid4().hex[:16]))
 
     @asynccontextmanager
     async def _errors(self) -> AsyncIterator[None]:

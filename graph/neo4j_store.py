@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -22,6 +23,8 @@ ROWS_AT_ONCE = 5000
 LONGEST_ID = 2000
 """Characters; an index entry takes 8 kB, and a character up to 4 bytes."""
 READS_BEFORE_LOCKING = 2
+FRESH_SECONDS = 0.2
+"""For so long other processes' writes may go unseen: one question asks for neighbourhoods several times."""
 
 T = TypeVar("T")
 
@@ -32,6 +35,8 @@ class Neo4jGraph:
     def __init__(self, connection: Neo4jConnection) -> None:
         self._connection = connection
         self._arrays: GraphArrays | None = None
+        self._fresh_until = 0.0
+        self._writes = 0
         self._loading: asyncio.Task[GraphArrays] | None = None
 
     async def close(self) -> None:
@@ -74,7 +79,11 @@ class Neo4jGraph:
             ((first,),) = await tx.rows(cypher.BEGIN_WRITE, rows=rows)
             return await work(tx, first)
 
-        return await self._connection.write(counted)
+        try:
+            return await self._connection.write(counted)
+        finally:
+            self._writes += 1
+            self._fresh_until = 0.0
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -126,12 +135,24 @@ class Neo4jGraph:
 
     async def _current_arrays(self) -> GraphArrays:
         """A question that runs out of time lets the reading go on, for the next one to find it done."""
+        if self._arrays is not None and time.monotonic() < self._fresh_until:
+            return self._arrays
+        writes = self._writes
         version = await self._connection.read(_version)
         if self._arrays is None or self._arrays.version != version:
-            if self._loading is None:
-                self._loading = asyncio.create_task(self._load())
-            self._arrays = await asyncio.shield(self._loading)
+            joined = self._loading is not None
+            arrays = await self._loaded()
+            if joined and arrays.version != version:  # that reading began before what made this version
+                arrays = await self._loaded()
+            self._arrays = arrays
+        if writes == self._writes:
+            self._fresh_until = time.monotonic() + FRESH_SECONDS
         return self._arrays
+
+    async def _loaded(self) -> GraphArrays:
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load())
+        return await asyncio.shield(self._loading)
 
     async def _load(self) -> GraphArrays:
         """Queries of one transaction see each other's commits in between, hence the second look at the version."""

@@ -108,14 +108,16 @@ class _Child:
             *CHILD, str(memory_bytes), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
         )
         child = cls(process)
+        started = False
         try:
             async with asyncio.timeout(START_SECONDS):
                 await child._receive()
-        except BaseException as error:
-            await child.end()
-            if isinstance(error, TimeoutError | asyncio.IncompleteReadError):
-                raise _too_much("the process that reads pages does not start") from error
-            raise
+            started = True
+        except (TimeoutError, asyncio.IncompleteReadError) as error:
+            raise _too_much("the process that reads pages does not start") from error
+        finally:
+            if not started:
+                await child.end()
         return child
 
     @property
