@@ -152,6 +152,7 @@ class Neo4jGraph:
     async def _loaded(self) -> GraphArrays:
         if self._loading is None:
             self._loading = asyncio.create_task(self._load())
+            self._loading.add_done_callback(_seen)
         return await asyncio.shield(self._loading)
 
     async def _load(self) -> GraphArrays:
@@ -280,6 +281,12 @@ def _entity(row: Sequence[Any]) -> Entity:
 
 
 # --- the whole graph ----------------------------------------------------------------------------------------------
+
+
+def _seen(task: asyncio.Task[GraphArrays]) -> None:
+    """Its error is raised in whoever still waits; where nobody does, the next question meets it itself."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _version(tx: Transaction) -> str:

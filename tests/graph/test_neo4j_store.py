@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +14,9 @@ from graph.errors import DependencyDownError, DependencyFaultError, SettingsErro
 from graph.model import Entity, GraphCounts, GraphPage, Mention, NeighbourhoodBounds
 from graph.neo4j_connection import Neo4jConnection
 from graph.neo4j_store import Neo4jGraph
+from graph.sqlite_graph import SqliteGraph
 from tests.contracts.neo4j_backend import connection, empty_neo4j_graph, in_neo4j
+from tests.contracts.test_graph_store import put_random_wiki, seen
 from tests.services.environment import service
 from tests.services.processes import free_port
 from tests.services.proxy import proxy_to
@@ -181,6 +184,20 @@ async def test_names_of_any_length_are_kept(graph: Neo4jGraph) -> None:
     assert set(await graph.find_entities(names)) == set(kept)
     assert await graph.linking_pages(names[:1]) == {names[0]}
     assert await graph.mentions_of([f"c{names[1]}"]) == {f"c{names[1]}": (Mention(entity_id=names[1], count=1),)}
+
+
+@services
+@pytest.mark.parametrize("bounds", [ALL, NeighbourhoodBounds(max_nodes=40, max_edges=150, milliseconds=60_000)])
+async def test_neighbourhoods_are_those_of_sqlite(
+    graph: Neo4jGraph, tmp_path: Path, bounds: NeighbourhoodBounds
+) -> None:
+    beside = SqliteGraph(tmp_path / "graph.db")
+    await put_random_wiki(beside, seed=5, order=1)
+    await put_random_wiki(graph, seed=5, order=2)
+    for entities, chunks in ((["e29", "e11"], ["p3c0"]), (["e02"], []), ([], ["p39c2", "none"])):
+        found = [seen(await store.neighbourhood(entities, chunks, bounds)) for store in (beside, graph)]
+        assert found[0] == found[1]
+    await beside.close()
 
 
 @services
