@@ -14,9 +14,9 @@ from server.http.answerer import OpenAnswerer
 from server.http.auth import KeyAuth
 from server.http.gate import Drain, Gate
 from server.http.health import healthz, healthz_head, readyz
-from server.http.openai_chat import ChatController
-from server.http.openai_embeddings import EmbeddingsController
-from server.http.openai_models import ModelsController, not_offered
+from server.http.openai.chat import ChatController
+from server.http.openai.embeddings import EmbeddingsController
+from server.http.openai.models import ModelsController, not_offered
 from server.http.options import HttpOptions
 from server.http.problems import answer_error
 from server.http.query import QueryController

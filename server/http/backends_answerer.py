@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from config.settings import Settings
 from graph.errors import DependencyDownError, SettingsError, TrivetError
 from server.answer.answer import stream_answer, whole_answer
+from server.answer.gate import check_question
 from server.backends import Backends
 from server.http.answerer import Answerer
 from server.model import Answer, AnswerEvent, Question, SearchResult
@@ -17,6 +19,8 @@ from server.open import open_backends
 from server.search import search
 
 CHECK_SECONDS = 1.0
+WARM_UP = "Where is the lighthouse?"
+"""Any question will do."""
 
 
 class BackendsAnswerer:
@@ -30,7 +34,8 @@ class BackendsAnswerer:
         self.personas = (configured, *sorted(set(backends.personas) - {configured}))
 
     async def search(self, question: Question) -> SearchResult:
-        return await search(question, self._backends)
+        text = check_question(question.text, self._backends.settings.answer.question_chars)
+        return await search(replace(question, text=text), self._backends)
 
     async def answer(self, question: Question) -> Answer:
         return await whole_answer(question, self._backends)
@@ -66,9 +71,17 @@ async def open_answerer(settings: Settings) -> AsyncIterator[Answerer]:
         if persona not in backends.personas:
             known = ", ".join(sorted(backends.personas))
             raise SettingsError(f"answer.persona: there is no persona {persona!r}; there are {known}")
+        await warm_up(backends)
         yield BackendsAnswerer(backends)
     finally:
         await backends.close()
+
+
+async def warm_up(backends: Backends) -> None:
+    """Load what is loaded on first use, so that it is not the first question that runs out of time."""
+    for language in backends.settings.ingestion.ner_languages:
+        await asyncio.to_thread(backends.recognizer.names, [WARM_UP], language)
+    await search(Question(text=WARM_UP, use_web=False), backends)
 
 
 async def _outcome(check: Awaitable[object]) -> str:
@@ -89,6 +102,6 @@ async def _reach(name: str, url: str) -> None:
     try:
         _, writer = await asyncio.open_connection(parts.hostname, port)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error)
         raise DependencyDownError(f"{parts.hostname}:{port} cannot be reached: {reason}", dependency=name) from None
     writer.close()

@@ -25,7 +25,14 @@ class ApiRequest(Request[None, None, State]):
     Litestar itself answers 500 to `[` × 1,000 and turns "5" into 5.
     """
 
+    _arrived: bytes | None = None
+
     async def body(self) -> bytes:
+        if self._arrived is None:
+            self._arrived = await self._receive_body()
+        return self._arrived
+
+    async def _receive_body(self) -> bytes:
         options: HttpOptions = self.app.state.options
         try:
             async with asyncio.timeout(options.body_seconds):

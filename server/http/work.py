@@ -70,7 +70,8 @@ async def finish(request: ApiRequest, work: Coroutine[Any, Any, T], *, seconds: 
             raise ClientGoneError("The client went away before its answer was ready.")
         raise DeadlineError(f"No answer within {seconds:g} seconds (server.request_seconds).")
     finally:
-        await _cancel(task, gone)
+        gone.cancel()
+        await _end(task)
 
 
 async def _until_gone(receive: Receive) -> None:
@@ -79,12 +80,13 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-async def _cancel(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
+async def _end(task: asyncio.Task[Any]) -> None:
+    if task.done():
+        return
+    task.cancel()
     # Shielded: Litestar ends a stream by cancelling its scope, in which every await is cancelled at once.
     with CancelScope(shield=True):
-        await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+        await asyncio.wait({task}, timeout=CLOSE_SECONDS)
 
 
 async def relay(events: AsyncIterator[T], *, ping_seconds: float, drain: Drain) -> AsyncGenerator[T | Ping | Fault]:
@@ -104,7 +106,7 @@ async def relay(events: AsyncIterator[T], *, ping_seconds: float, drain: Drain) 
             if isinstance(item, Fault):
                 return
     finally:
-        await _cancel(pump)
+        await _end(pump)
 
 
 async def _next(queue: asyncio.Queue[T], seconds: float) -> T | Ping:

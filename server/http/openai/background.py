@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from graph.model import ChatMessage, ChatPiece
 from graph.protocols import ChatModel
-from server.http.openai_requests import ChatRequest
+from server.http.openai.requests import ChatRequest
 from server.model import Answer, AnswerEvent, DoneEvent, TextEvent
 
 WEBUI_TASK = "### Task:"

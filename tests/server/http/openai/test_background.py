@@ -8,7 +8,7 @@ import pytest
 
 from graph.errors import DependencyDownError
 from graph.model import ChatMessage
-from server.http.background import answer_by_rule, is_background
+from server.http.openai.background import answer_by_rule, is_background
 from tests.server.http.conftest import Client
 from tests.server.http.scripted import ScriptedAnswerer, ScriptedChat
 

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from graph.protocols import Embedder
-from server.http.openai_models import OPENAI_ERRORS, find_model
+from server.http.openai.models import OPENAI_ERRORS, find_model
 from server.http.problems import RequestError, UnknownModelError
 from server.http.requests import ApiRequest
 from server.http.work import ServingDependency

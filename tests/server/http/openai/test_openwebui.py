@@ -11,7 +11,7 @@ from litestar.testing import AsyncTestClient
 
 from config.settings import Settings
 from server.app import create_app
-from server.http.openai_sources import webui_sources
+from server.http.openai.sources import webui_sources
 from server.http.options import HttpOptions
 from tests.server.http.conftest import Client
 from tests.server.http.scripted import EVIDENCE, TEXT, ScriptedAnswerer, opening

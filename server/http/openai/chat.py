@@ -10,11 +10,11 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 from litestar.response import Stream
 
-from server.http.background import is_background, run_background
 from server.http.event_stream import PING, event_stream
-from server.http.openai_answers import ChatCompletion, ChatWriter
-from server.http.openai_models import OPENAI_ERRORS, find_model
-from server.http.openai_requests import ChatRequest, read_messages, to_question
+from server.http.openai.answers import ChatCompletion, ChatWriter
+from server.http.openai.background import is_background, run_background
+from server.http.openai.models import OPENAI_ERRORS, find_model
+from server.http.openai.requests import ChatRequest, read_messages, to_question
 from server.http.requests import ApiRequest
 from server.http.work import Fault, Ping, ServingDependency
 from server.model import Answer, AnswerEvent, DoneEvent, FoundEvent, TextEvent

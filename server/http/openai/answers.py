@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from graph.model import Evidence
 from server.http.event_stream import DONE, data_line
-from server.http.openai_sources import (
+from server.http.openai.sources import (
     Annotation,
     FoundSource,
     WebuiSource,
