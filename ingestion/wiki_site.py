@@ -101,7 +101,7 @@ class WikiSite:
         if has_prefix and key in self._numbers:
             namespace, text = self._numbers[key], rest.strip()
         elif has_prefix and rest.strip() and key in INTERWIKI:
-            return WikiTitle(name=rest.strip(), interwiki=key, colon=colon)
+            return WikiTitle(name=rest.strip(), full=text, interwiki=key, colon=colon)
         name = text[:1].upper() + text[1:] if self.first_letter else text
         own = self.names.get(namespace, "")
         return WikiTitle(namespace=namespace, name=name, full=f"{own}:{name}" if own and name else name, colon=colon)

@@ -16,7 +16,8 @@ from ingestion.clean import CleanedText, TextAssembly, one_line
 from ingestion.html_text import is_hidden
 from ingestion.sanitize import clean_text, clean_title
 from ingestion.wiki_site import ARTICLE, CATEGORY, FILE, MEDIA, SPECIAL, TEMPLATE, WikiSite, WikiTitle
-from ingestion.wikitext_marks import MAX_DEPTH, TABLE_MARKUP, UNREAD_TAGS, Marks, find_marks
+from ingestion.wikitext_lines import BREAK, LESS, LIST_MARKS, RAW_LIST, in_order, tidy_inline, without_leftovers
+from ingestion.wikitext_marks import MAX_DEPTH, UNREAD_TAGS, Marks, find_marks
 from ingestion.wikitext_tables import rendered_table
 from ingestion.wikitext_templates import HATNOTES, infobox_fields, inline_words, is_infobox
 
@@ -27,20 +28,6 @@ MAX_PARSED = 1_000_000
 MAX_PARTS = 12_000
 """Links and templates; each takes about a tenth of a millisecond."""
 
-# Stand for list marks and line breaks until a text is put in order; the input holds no control characters.
-BULLET, NUMBER, TERM, INDENT, BREAK = "\x01", "\x02", "\x03", "\x04", "\x05"
-LIST_MARKS = {"*": BULLET, "#": NUMBER, ";": TERM, ":": INDENT}
-RAW_LIST = re.compile(r"[*#;:]+")
-QUOTES = re.compile(r"'{2,}")
-SWITCH = re.compile(r"__[^\W\d_a-z]{3,40}__")
-LEFTOVER_TAG = re.compile(
-    r"</?(?:ref|references|div|span|small|big|sup|sub|b|i|u|s|p|li|ul|ol|td|tr|th|table|tbody|center|font|nowiki|gallery|br"
-    r"|blockquote|cite|code|tt|noinclude|includeonly|onlyinclude|abbr|em|strong|poem|section)\b[^<>\n]{0,2000}>?",
-    re.IGNORECASE,
-)
-LEFTOVER_MARK = re.compile(r"\[\[|\]\]|\{\{+|\}\}+")
-EMPTY_BRACKETS = re.compile(r" ?[(（][\s,;:·]*[)）]")
-SPACE_BEFORE_STOP = re.compile(r"(?<=\w) +(?=[,.)](?:\s|$))")
 HEADING_LINE = re.compile(r"(={1,6})(.+?)(={1,6})\s*")
 BLOCK_TAGS = frozenset(
     {
@@ -144,7 +131,7 @@ class _Rendering:
                 self.held.append(self._inline(node))
 
     def flush(self) -> None:
-        for block in _in_order("".join(self.held)):
+        for block in in_order("".join(self.held)):
             if block.startswith(BREAK):
                 self.assembly.code(block[1:])
             else:
@@ -157,7 +144,7 @@ class _Rendering:
         for line in marks.plain().split("\n"):
             if heading := HEADING_LINE.fullmatch(line):
                 self.flush()
-                self.assembly.heading(min(len(heading[1]), len(heading[3])), _tidy_inline(html.unescape(heading[2])))
+                self.assembly.heading(min(len(heading[1]), len(heading[3])), tidy_inline(html.unescape(heading[2])))
             else:
                 marked = RAW_LIST.match(line)
                 lead = "".join(LIST_MARKS[ch] for ch in marked[0]) if marked else ""
@@ -181,7 +168,7 @@ class _Rendering:
         if name in BLOCK_TAGS and tag.contents is not None and not tag.wiki_markup and self._is_read(tag):
             self.held.append(BREAK + BREAK)
             if name == "poem":
-                self.held.append(self.words(tag.contents).replace("\n", BREAK))
+                self.held.append(self._raw(tag.contents).replace("\n", BREAK))
             else:
                 self.blocks(tag.contents)
             self.held.append(BREAK + BREAK)
@@ -199,16 +186,16 @@ class _Rendering:
 
     def _template_name(self, template: Template) -> str:
         title = self.site.parse(str(template.name).strip(), namespace=TEMPLATE)
-        return title.name.lower() if title.namespace == TEMPLATE else ""
+        return title.name.lower() if title.namespace == TEMPLATE and not title.colon else ""
 
     def words(self, code: Wikicode | None) -> str:
         """The words of a part of the page, put in order: of a cell, a caption, a field."""
         raw = "".join(self._inline(node) for node in code.nodes) if code is not None else ""
-        return "\n".join(block.lstrip(BREAK) for block in _in_order(raw))
+        return "\n".join(block.lstrip(BREAK) for block in in_order(raw))
 
     def _inline(self, node: Node) -> str:
         if isinstance(node, Text):
-            return _without_leftovers(str(node.value))
+            return without_leftovers(str(node.value))
         if isinstance(node, Wikilink):
             return self._wiki_link(node)
         if isinstance(node, Tag):
@@ -216,11 +203,11 @@ class _Rendering:
         if isinstance(node, Template):
             return self._inline_template(node)
         if isinstance(node, HTMLEntity):
-            return clean_text(html.unescape(str(node)))
+            return clean_text(html.unescape(str(node))).replace("<", LESS)
         if isinstance(node, ExternalLink):
             if node.title is not None:
                 return self._raw(node.title)
-            return "" if node.brackets else _without_leftovers(str(node.url))
+            return "" if node.brackets else without_leftovers(str(node.url))
         if isinstance(node, Heading):  # inside a cell or a template
             return f"\n{self._raw(node.title)}\n"
         return ""  # comments, and arguments of templates
@@ -261,10 +248,7 @@ class _Rendering:
         inner = self._raw(tag.contents)
         if name == "sup" and re.fullmatch(r"[-−–+]?\d+", inner.strip()):
             return f"^{inner.strip()}"
-        if name in ("li", "dt", "dd"):
-            self.list_items += name == "li"
-            return f"\n{BULLET if name == 'li' else ''}{inner}\n"
-        return f"\n\n{inner}\n\n" if name in BLOCK_TAGS or name in ("tr", "td", "th") else inner
+        return f"\n\n{inner}\n\n" if name in BLOCK_TAGS else inner
 
     def _verbatim(self, name: str, tag: Tag) -> str:
         if name in INLINE_CODE_TAGS:
@@ -272,7 +256,7 @@ class _Rendering:
         source = clean_text(html.unescape(str(tag.contents or "")))
         if name in CODE_TAGS:
             return f"`{one_line(source)}`"
-        return source if name == "nowiki" else DOUBLE_BRACE.sub(r"\1 ", one_line(source))
+        return source.replace("<", LESS) if name == "nowiki" else DOUBLE_BRACE.sub(r"\1 ", one_line(source))
 
     def _gallery(self, source: str) -> str:
         captions = (line.partition("|")[2] for line in source.split("\n"))
@@ -299,14 +283,14 @@ class _Rendering:
         if title.interwiki and not title.colon and len(title.interwiki) > 1 and link.text is None:
             return ""  # the page in another language, which the wiki shows beside the text
         shown = self._raw(link.text) if link.text is not None else written.lstrip(":")
-        if link.text is not None and not shown.strip():
-            shown = PIPE_TRICK.sub("", written.rpartition(":")[2])
+        if not shown.strip():
+            shown = PIPE_TRICK.sub("", title.name)
         self._link(title, shown)
         return shown
 
     def _link(self, title: WikiTitle, shown: str) -> None:
         if title.name and not title.interwiki and title.namespace not in (SPECIAL, MEDIA):
-            shown = _tidy_inline(shown)
+            shown = tidy_inline(shown)
             self.links.append(Link(target=title.full, shown=clean_title(shown)))
             self.linked += len(shown) if title.namespace in (ARTICLE, CATEGORY) else 0
 
@@ -315,75 +299,3 @@ class _Rendering:
             return ""
         caption = self._raw(link.text).rpartition("|")[2].strip()
         return f"{BREAK}{caption}{BREAK}" if caption and not PICTURE_OPTION.match(caption) else ""
-
-
-def _without_leftovers(text: str) -> str:
-    """Marks that mwparserfromhell could make nothing of: a link over two lines, a table that a template begins."""
-    if "[[" in text or "]]" in text or "{{" in text or "}}" in text:
-        text = LEFTOVER_MARK.sub("", text)
-    if "{|" in text or "|}" in text or "\n|" in text:
-        text = TABLE_MARKUP.sub("", text)
-    return text
-
-
-def _tidy_inline(text: str) -> str:
-    """A run of text without what is left of its markup."""
-    if "'" in text:
-        text = QUOTES.sub(lambda run: "'" * ((len(run[0]) == 4) + max(0, len(run[0]) - 5)), text)
-    if "__" in text:
-        text = SWITCH.sub("", text)
-    if "<" in text:
-        text = LEFTOVER_TAG.sub("", text)
-    if "(" in text or "（" in text:
-        text = EMPTY_BRACKETS.sub("", text)
-    return SPACE_BEFORE_STOP.sub("", " ".join(text.split()))
-
-
-def _in_order(raw: str) -> list[str]:
-    """Raw inline text as blocks: lines of a paragraph joined, lists indented; code begins with a BREAK."""
-    blocks: list[str] = []
-    paragraph: list[str] = []
-    listed: list[str] = []
-    code: list[str] = []
-
-    def end() -> None:
-        if paragraph:
-            blocks.append(_tidy_inline(" ".join(paragraph)))
-        if listed:
-            blocks.append("\n".join(listed))
-        if code:
-            blocks.append(BREAK + "\n".join(code) if len(code) > 1 else _tidy_inline(code[0]))
-        paragraph.clear()
-        listed.clear()
-        code.clear()
-
-    for line in raw.replace(BREAK, f"\n{BREAK}").split("\n"):
-        broken = line.startswith(BREAK)
-        line = line.lstrip(BREAK)
-        marks = re.match(r"[\x01-\x04]+", line)
-        if marks:
-            if not listed:
-                end()
-            item = _list_item(marks[0], line[marks.end() :])
-            listed += [item] if item else []
-        elif not line.strip():
-            if not (broken and listed):
-                end()
-        elif line.startswith(" ") and not broken and not paragraph and not listed:
-            code.append(QUOTES.sub("", line[1:]))
-        elif broken and listed:
-            listed.append(f"  {_tidy_inline(line)}")
-        else:
-            if broken or listed or code:
-                end()
-            paragraph.append(line)
-    end()
-    return [block for block in blocks if block.strip(BREAK + " \n")]
-
-
-def _list_item(marks: str, line: str) -> str:
-    words = _tidy_inline(line)
-    if not words:
-        return ""
-    indent = "  " * (len(marks) - 1)
-    return indent + {BULLET: "- ", NUMBER: "1. "}.get(marks[-1], "") + words

@@ -24,9 +24,12 @@ OPAQUE = frozenset(
 """Tags between which nothing is wikitext."""
 MAX_UNCLOSED_TABLES = 5
 """Often a template closes a table; more than these are no tables."""
-SINGLE_TAGS = frozenset({"br", "wbr", "hr", "meta", "link", "img", "li", "dt", "dd", "th", "td", "tr"})
-"""They need no closer: `<li>` ends with the next one."""
-CELL_MARKUP = {"tr": "|-\n", "td": "|", "th": "!"}
+SINGLE_TAGS = frozenset({"br", "wbr", "hr", "meta", "link", "img", "col"})
+REWRITTEN = {"tr": "\n|-\n", "td": "\n| ", "th": "\n! ", "caption": "\n|+ ", "li": "\n* ", "dt": "\n; ", "dd": "\n: "}
+"""HTML that needs no closer, which mwparserfromhell then takes for text; as wikitext it understands it."""
+DROPPED_TAGS = frozenset({"tbody", "thead", "tfoot", "colgroup"})
+MAX_BRACES = 9
+"""Longer runs of braces are no templates within templates, but drawing or malice."""
 UNREAD_TAGS = frozenset(
     {
         "ref",
@@ -51,6 +54,10 @@ TOKEN = re.compile(
     r"|<(?P<slash>/?)(?P<tag>[a-zA-Z][a-zA-Z0-9]{0,20})(?![a-zA-Z0-9])(?P<attributes>[^<>]{0,2000})>"
     r"|<(?=/?[a-zA-Z])"
 )
+BROKEN_TAG = re.compile(
+    r"</?(?:ref|references|nowiki|div|span|gallery|br|small|su[bp]|table|t[dhr]|li)\b", re.IGNORECASE
+)
+"""A tag that never ends: `<ref name="`. Of others ("a <b and c") only the `<` is meant."""
 BARRIERS = {"{": frozenset[str](), "[": frozenset({"{"}), "{|": frozenset({"{"})}
 """What a closer cannot reach across; tags cannot reach across any of these three."""
 TAG_BARRIERS = frozenset({"{", "[", "{|"})
@@ -124,6 +131,9 @@ class Marks:
             self._close("[", start, end)
         elif mark == "[":
             self.edits.append((start, end, ""))
+        elif broken := BROKEN_TAG.match(self.text, start):
+            end = broken.end()
+            self.edits.append((start, end, ""))
         else:
             self.edits.append((start, end, "&lt;"))
         return end
@@ -131,13 +141,15 @@ class Marks:
     def _tag(self, match: re.Match[str]) -> int:
         start, end = match.span()
         name, attributes = match["tag"].lower(), match["attributes"]
+        if name in REWRITTEN or name in DROPPED_TAGS:
+            self._rewrite(name, start, end, attributes, closing=bool(match["slash"]))
+            return end
+        if name == "table":
+            self._html_table(start, end, attributes, closing=bool(match["slash"]))
+            return end
         if name in SINGLE_TAGS or (attributes.endswith("/") and not match["slash"]):
             if name in UNREAD_TAGS:
                 self.edits.append((start, end, ""))
-            elif name in CELL_MARKUP and self._counts["{|"]:
-                # HTML cells in a wikitext table, which mwparserfromhell takes for no table at all.
-                span = f"{attributes} | " if "span" in attributes and not match["slash"] else ""
-                self.edits.append((start, end, "" if match["slash"] else f"\n{CELL_MARKUP[name]} {span}"))
             return end
         if name in OPAQUE and not match["slash"]:
             closer = None
@@ -155,6 +167,25 @@ class Marks:
             if attributes.count('"') % 2:  # an attribute that never ends would swallow the tag's own end
                 self.edits.append((start, end, f"<{name}>"))
         return end
+
+    def _rewrite(self, name: str, start: int, end: int, attributes: str, *, closing: bool) -> None:
+        """Rows, cells and list items become wikitext."""
+        markup = "" if closing else REWRITTEN.get(name, "")
+        if name == "li" and markup:
+            lists = [opener.kind for opener in self._open[-REACH:] if opener.kind in ("ul", "ol")]
+            markup = f"\n{''.join('#' if kind == 'ol' else '*' for kind in lists[-6:]) or '*'} "
+        elif name in ("td", "th") and markup and ("span" in attributes or is_hidden(attributes)):
+            markup += f"{' '.join(attributes.split())} | "
+        self.edits.append((start, end, markup))
+
+    def _html_table(self, start: int, end: int, attributes: str, *, closing: bool) -> None:
+        if closing:
+            height = self._find("{|")
+            self._close("{|", start, end)
+            self.edits += [(start, end, "\n|}\n")] if height >= 0 else []
+        else:
+            self._push(Opener("{|", start, end))
+            self.edits.append((start, end, f"\n{{| {' '.join(attributes.split())}\n"))
 
     def _push(self, opener: Opener) -> None:
         self._open.append(opener)
@@ -194,7 +225,10 @@ class Marks:
             self._drop(height + 1, start)
             opener = self._open[-1]
             width = min(opener.end - opener.start, end - start)
-            self.pairs.append(Pair("{", opener.end - width, opener.end, start, start + width))
+            if width > MAX_BRACES:
+                self.edits += [(opener.end - width, opener.end, ""), (start, start + width, "")]
+            else:
+                self.pairs.append(Pair("{", opener.end - width, opener.end, start, start + width))
             start += width
             opener.end -= width
             if opener.end - opener.start < 2:

@@ -34,7 +34,8 @@ def rendered_table(table: Tag, words: Words, is_shown: Callable[[Tag], bool]) ->
     header_rows = 0
     while header_rows < len(grid) and _is_header(grid[header_rows]):
         header_rows += 1
-    header = _joined_headers(grid[:header_rows])
+    captions += [row[0].text for row in grid[:header_rows] if _is_title(row)]
+    header = _joined_headers([row for row in grid[:header_rows] if not _is_title(row)])
     body = grid[header_rows:]
     cells = [cell.text for row in rows for cell in row if cell.text]
     if not header and (sum(map(len, cells)) > LAYOUT_CELL * max(1, len(cells)) or max(map(len, rows), default=0) == 1):
@@ -114,12 +115,17 @@ def _is_header(row: list[Cell]) -> bool:
     return len(row) > 1 and all(cell.header for cell in row)
 
 
+def _is_title(row: list[Cell]) -> bool:
+    """One cell over the whole width."""
+    return all(cell is row[0] for cell in row)
+
+
 def _joined_headers(rows: list[list[Cell]]) -> list[str]:
     """Of several header rows, one: "Height" over "m" becomes "Height m"."""
     width = max(map(len, rows), default=0)
     header = []
     for column in range(width):
-        names = [one_line(row[column].text) for row in rows if column < len(row) and len(set(map(id, row))) > 1]
+        names = [one_line(row[column].text) for row in rows if column < len(row)]
         header.append(" ".join(dict.fromkeys(name for name in names if name)))
     return header
 

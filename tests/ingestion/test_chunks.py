@@ -93,9 +93,9 @@ def test_no_text_no_chunk(text: str) -> None:
 
 
 def test_tiny_siblings_become_one_chunk_under_their_parent() -> None:
-    page = headed((2, "Crew", words(25)), (3, "Cook", "Ansa."), (3, "Mate", "Tomas."), (3, "Boy", "Olav."))
+    page = headed((2, "Crew", words(27)), (3, "Cook", "Ansa."), (3, "Mate", "Tomas."), (3, "Boy", "Olav."))
     crew, others = chunk(page)
-    assert crew.text == words(25)
+    assert crew.text == words(27)
     assert (others.heading_path, others.anchor) == (("Crew",), "cook")
     assert others.text == "### Cook\n\nAnsa.\n\n### Mate\n\nTomas.\n\n### Boy\n\nOlav."
 
