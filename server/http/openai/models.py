@@ -36,7 +36,7 @@ class Model(Struct, frozen=True, kw_only=True):
     """A model as OpenAI lists it."""
 
     id: str
-    created: int = STARTED
+    created: int
     owned_by: str = MODEL
     object: str = "model"
 
@@ -79,12 +79,13 @@ class ModelsController(Controller):
     @get(summary="List the models", responses={401: OPENAI_ERRORS[401]})
     async def list_models(self, serving: ServingDependency) -> ModelList:
         """One per persona; `trivet` is the configured one."""
-        return ModelList(data=tuple(Model(id=each) for each in model_ids(serving.answerer.personas)))
+        return ModelList(data=tuple(Model(id=each, created=STARTED) for each in model_ids(serving.answerer.personas)))
 
     @get("/{model_id:path}", summary="Show a model", responses={code: OPENAI_ERRORS[code] for code in (400, 401, 404)})
     async def show_model(self, model_id: FromPath[str], serving: ServingDependency) -> Model:
         """An id may have a slash: `trivet/neutral`."""
-        return Model(id=find_model(model_id.strip("/"), serving.answerer.personas).id)
+        chosen = find_model(model_id.strip("/"), serving.answerer.personas)
+        return Model(id=chosen.id, created=STARTED)
 
 
 @route(
