@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import UnsetType
@@ -13,6 +14,8 @@ from server.http.views import EvidenceView, QueryResponse, SearchResponse
 LEGS = ("vector", "graph", "web")
 """Rankings that are legs; the others are shown by `--explain`."""
 SNIPPET_CHARS = 240
+HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
+"""The headings are shown already, as the passage's place."""
 
 
 def print_answer(answer: QueryResponse, out: Printer, *, explain: bool) -> None:
@@ -104,5 +107,5 @@ def _print_foot(
 
 
 def _snippet(text: str) -> str:
-    flat = sentence(text)
+    flat = sentence(HEADING.sub("", text))
     return flat if len(flat) <= SNIPPET_CHARS else flat[:SNIPPET_CHARS].rsplit(" ", 1)[0] + " …"
