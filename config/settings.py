@@ -94,7 +94,10 @@ class SearchSettings(Section):
     )
     rrf_k: int = Field(60, ge=1, le=1000, description="The k of reciprocal rank fusion.")
     adaptive_weights: bool = Field(
-        True, description="Weigh the graph leg by how specific the matched entities are; off is plain RRF."
+        True, description="Let the graph leg start from passages too, as far as names do not cover the question."
+    )
+    graph_weight: float = Field(
+        64.0, ge=0, le=1000, description="Weight of the graph ranking then, beside 1 for the vector ranking."
     )
     vector_seconds: float = Field(5.0, gt=0, le=120, description="Deadline of the vector leg.")
     graph_seconds: float = Field(2.0, gt=0, le=120, description="Deadline of the graph leg.")
@@ -121,7 +124,7 @@ class GraphSettings(Section):
         5, ge=0, le=100, description="Best passages of the vector leg that the walk also starts from."
     )
     passage_weight_low: float = Field(0.02, ge=0, le=10, description="Their weight where names cover the question.")
-    passage_weight_high: float = Field(0.8, ge=0, le=10, description="Their weight where no name does.")
+    passage_weight_high: float = Field(3.0, ge=0, le=10, description="Their weight where no name does.")
     max_nodes: int = Field(50_000, ge=100, le=10_000_000, description="Nodes a question may spread over.")
     max_edges: int = Field(500_000, ge=100, le=100_000_000, description="Edges a question may spread over.")
 

@@ -128,12 +128,15 @@ def entity_seeds(keywords: Keywords, walk: Walk) -> Vector:
 
 
 def passage_seeds(passages: Sequence[Scored], walk: Walk) -> Vector:
-    """(chunks,) — the vector leg's best by their scores, summing to 1."""
+    """(chunks,) — the vector leg's best by 1 / rank², summing to 1.
+
+    The scores themselves are nearly level (RRF: 1/61, 1/62, …), and level seeds lost .04 recall@5 on hotpotqa_pool.
+    """
     seeds = np.zeros(len(walk.graph.chunk_ids), np.float32)
-    for scored in passages:
+    for rank, scored in enumerate(passages, 1):
         place = walk.chunk_index(scored.key)
         if place is not None:
-            seeds[place] = max(scored.score, 0.0)
+            seeds[place] = 1.0 / rank**2
     total = seeds.sum()
     return seeds / total if total > 0 else seeds
 
@@ -141,12 +144,13 @@ def passage_seeds(passages: Sequence[Scored], walk: Walk) -> Vector:
 def passage_weight(keywords: Keywords, settings: GraphSettings) -> float:
     """How much the passages count beside the entities: little where names cover the question, much where not.
 
-    Grows with the square of the share of content words that no matched name covers.
+    Grows with the third power of the share of content words that no matched name covers; chosen on hotpotqa_pool
+    (.952 recall@5, against .878 from entities and .886 from vectors alone) and popqa1000 (.733; .745, .516).
     """
     if not keywords.entities:
         return 1.0
     uncovered = 1.0 - keywords.coverage
-    return settings.passage_weight_low + (settings.passage_weight_high - settings.passage_weight_low) * uncovered**2
+    return settings.passage_weight_low + (settings.passage_weight_high - settings.passage_weight_low) * uncovered**3
 
 
 def top_chunks(walk: Walk, mass: Vector, limit: int) -> list[Scored]:

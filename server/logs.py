@@ -39,10 +39,11 @@ def set_up_logging(
         structlog.processors.format_exc_info,
         Redact(hidden),
     ]
+    # Our own lines are written without a detour through `logging`, which takes twice as long.
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*shared, to_json_line],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.stdlib.LoggerFactory(),
+        logger_factory=structlog.WriteLoggerFactory(stream or sys.stderr),
     )
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from graph.errors import DependencyError
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, VectorRankings
 from ingestion.language import detect_language
@@ -25,7 +26,6 @@ from server.model import Question, SearchResult
 from server.noise import above_threshold
 from server.rerank.order import confidence_zone, reranked
 from server.web.leg import WebPassage, web_passages
-from server.weights import graph_weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,10 @@ async def run_legs(
 async def vector_leg(question: Question, backends: Backends) -> VectorRankings:
     """Dense and BM25 rankings of the wiki, and the engine's fusion of both."""
     limit = backends.settings.search.vector_limit
-    dense = await backends.embedder.embed_question(question.text)
+    try:
+        dense = await backends.embedder.embed_question(question.text)
+    except DependencyError:
+        dense = None  # an embedding server that is down leaves BM25, which needs none
     rankings = await backends.vectors.search(
         WIKI, dense=dense, text=question.text, limit=max(limit, 2 * question.limit), where=question.where
     )
@@ -128,17 +131,20 @@ async def fuse_wiki(
 ) -> WikiRanking:
     """Stage 1: one ranking of the owner's pages.
 
-    The graph leg walks once more, from the vector leg's best passages too: cheap, since the walk is linear in its
-    seeds, and what lets two weak signs meet on one page. Its weight follows how well names cover the question.
+    With adaptive weights the graph leg walks once more, from the vector leg's best passages too: cheap, since the
+    walk is linear in its seeds, and where two weak signs meet on one page it rises. That ranking holds what both
+    legs know, so it leads and the vector ranking fills up; without, both rankings count the same.
     """
     settings = backends.settings
+    adaptive = settings.search.adaptive_weights
     fused = vector.fused if vector else ()
-    if graph is not None:
+    if graph is not None and adaptive:
         seeds = fused[: settings.graph.passage_seeds]
-        graph = await spread(graph.keywords, seeds, backends.graph, backends.walks, settings.graph, graph)
+        again = spread(graph.keywords, seeds, backends.graph, backends.walks, settings.graph, graph)
+        graph = (await guarded("graph", again, seconds=settings.search.graph_seconds)).found or graph
     limit = max(settings.search.graph_limit, 2 * question.limit)
     reached = await live_only(graph, question.where, backends.state, limit=limit) if graph else ()
-    weights = {"graph": graph_weight(graph.keywords)} if graph and settings.search.adaptive_weights else None
+    weights = {"graph": settings.search.graph_weight} if adaptive else None
     hits = reciprocal_rank_fusion({"vector": fused, "graph": reached}, k=settings.search.rrf_k, weights=weights)
     if vector:
         hits = annotate(hits, {"dense": vector.dense, "sparse": vector.sparse})
