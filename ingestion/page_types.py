@@ -1,7 +1,7 @@
 """What a page is, from its namespace, its markup and its shape.
 
-The thresholds were set on the shared data's wikis: in the English dump lists have 42 % of their characters or more inside
-links, articles 34 % at most; in the Markdown folders it is 54 % and 35 %.
+The thresholds were set on the shared data's wikis: in the English dump lists have 42 % of their characters or more
+inside links, articles 34 % at most; in the Markdown folders it is 54 % and 35 %.
 """
 
 from __future__ import annotations

@@ -31,10 +31,9 @@ OPEN_REFERENCE = re.compile(r"&#?[0-9a-zA-Z]{0,10}\Z")
 
 def xml_text(path: Path) -> Iterator[str]:
     """The document without its XML declaration. Raises `SourceError`, at a break after all that stands before it."""
-    pieces = _decoded(path, _unpacked(path))
-    held = DECLARATION.sub("", next(pieces, ""), count=1)
-    for piece in pieces:
-        text = held + piece
+    held = ""
+    for number, piece in enumerate(_decoded(path, _unpacked(path))):
+        text = held + (piece if number else DECLARATION.sub("", piece, count=1))
         # A reference may be cut in two by the end of a piece.
         cut = match.start() if (match := OPEN_REFERENCE.search(text, max(0, len(text) - 12))) else len(text)
         yield _xml_safe(text[:cut])

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from graph.names import name_key
 from ingestion.sanitize import clean_title
 
 NAMELESS = frozenset({"index", "_index", "readme"})
@@ -48,7 +49,7 @@ class FolderTitles:
 
     def add(self, path: str, title: str, aliases: tuple[str, ...]) -> None:
         stem = clean_title(stem_of(path).replace("___", "/"))
-        if stem.lower() not in NAMELESS and _name_key(stem) != _name_key(title):
+        if stem.lower() not in NAMELESS and name_key(WORD_JOIN.sub(" ", stem)) != name_key(title):
             aliases = (*aliases, stem)
         self._titles[path] = title
         self._aliases[path] = tuple(dict.fromkeys(alias for alias in aliases if alias != title))
