@@ -23,7 +23,7 @@ class Health(Struct, frozen=True, kw_only=True):
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
-    """"degraded" answers, but something it could use is missing; what, is told to whoever has the key."""
+    """A "degraded" server answers, but lacks something it could use; what, is told to whoever has the key."""
 
     status: Literal["ready", "degraded", "unready"]
     dependencies: dict[str, str] | UnsetType = UNSET

@@ -150,7 +150,7 @@ class ChatWriter:
     def whole(self, answer: Answer) -> ChatCompletion:
         message = AnswerMessage(
             content=answer.text + self._footer(answer.evidence),
-            annotations=annotations(answer) if self.annotated else UNSET,
+            annotations=annotations_of(answer) if self.annotated else UNSET,
         )
         return ChatCompletion(
             id=self.id,
@@ -184,7 +184,7 @@ class ChatWriter:
             yield self.text(last)
         if self.annotated and answer.citations:
             # In one chunk, as OpenAI does: its Python client adds up lists in a second one only by an `index` key.
-            yield self._chunk(Delta(annotations=annotations(answer)))
+            yield self._chunk(Delta(annotations=annotations_of(answer)))
         yield data_line(
             self._body(
                 choices=(ChunkChoice(finish_reason=answer.finish_reason),),
@@ -238,7 +238,7 @@ class ChatWriter:
         )
 
 
-def annotations(answer: Answer) -> tuple[Annotation, ...]:
+def annotations_of(answer: Answer) -> tuple[Annotation, ...]:
     return tuple(annotation(citation) for citation in answer.citations)
 
 
