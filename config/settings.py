@@ -111,6 +111,13 @@ class SearchSettings(Section):
 class GraphSettings(Section):
     """[graph]"""
 
+    neo4j_url: str = Field(
+        "", description="Neo4j's address (bolt:// or neo4j://); empty keeps the graph in the home folder."
+    )
+    neo4j_user: str = Field("neo4j", description="User there.")
+    neo4j_password: SecretStr = Field(SecretStr(""), description="Password there.")
+    neo4j_database: str = Field("neo4j", description="Database there.")
+    neo4j_pool_size: int = Field(20, ge=1, le=1000, description="Connections kept to it at most.")
     damping: float = Field(0.85, gt=0, lt=1, description="Share of PageRank's mass that walks on at each step.")
     iterations: int = Field(8, ge=1, le=100, description="Steps of the walk.")
     title_weight: float = Field(
@@ -180,6 +187,15 @@ class ServerSettings(Section):
     citation_mode: Literal["annotations", "openwebui"] = Field(
         "annotations", description="How chat answers carry their sources."
     )
+    sources_footer: bool = Field(False, description="End chat answers with a Markdown list of their sources.")
+    head_seconds: float = Field(12.0, gt=0, le=600, description="A request's line and headers must be there by then.")
+    body_seconds: float = Field(12.0, gt=0, le=600, description="A request's body must be there by then.")
+    ping_seconds: float = Field(10.0, gt=0, le=600, description="A silent stream says so often that it is alive.")
+    ping_as_delta: bool = Field(
+        False, description="Chat streams say so with an empty delta, for clients that choke on SSE comments."
+    )
+    max_active: int = Field(128, ge=1, le=10_000, description="Questions worked on at once; one more gets 503.")
+    drain_seconds: float = Field(20.0, ge=0, le=600, description="How long work under way may take after SIGTERM.")
 
 
 class IngestionSettings(Section):

