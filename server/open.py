@@ -9,9 +9,11 @@ from pathlib import Path
 from config.personas import load_personas
 from config.settings import Settings
 from graph.home import GRAPH_FILE, STATE_FILE, VECTORS_FOLDER, HomeLock, HomeStamp, erase_store
+from graph.neo4j_connection import Neo4jConnection
+from graph.neo4j_store import Neo4jGraph
 from graph.onnx_embedder import OnnxEmbedder
 from graph.onnx_models import bundled_model_dir
-from graph.protocols import ChatModel, Embedder, Reranker
+from graph.protocols import ChatModel, Embedder, GraphStore, Reranker
 from graph.qdrant_edge_store import QdrantEdge
 from graph.recognizer import Recognizer
 from graph.sqlite_graph import SqliteGraph
@@ -52,7 +54,7 @@ def _open(settings: Settings, lock: HomeLock, *, rebuild: bool) -> Backends:
         settings=settings,
         state=SqliteState(home / STATE_FILE),
         vectors=QdrantEdge(home / VECTORS_FOLDER, dimension=embedder.dimension, language=BM25_LANGUAGE),
-        graph=SqliteGraph(home / GRAPH_FILE),
+        graph=open_graph(settings),
         embedder=embedder,
         recognizer=Recognizer(settings.ingestion.ner_languages),
         reranker=open_reranker(settings),
@@ -62,6 +64,22 @@ def _open(settings: Settings, lock: HomeLock, *, rebuild: bool) -> Backends:
         personas=personas,
         lock=lock,
     )
+
+
+def open_graph(settings: Settings) -> GraphStore:
+    """In the home folder, or in Neo4j where its address is set. Neo4j is connected to when it is first needed."""
+    chosen = settings.graph
+    if not chosen.neo4j_url:
+        return SqliteGraph(settings.home / GRAPH_FILE)
+    password = chosen.neo4j_password.get_secret_value()
+    connection = Neo4jConnection(
+        chosen.neo4j_url,
+        user=chosen.neo4j_user,
+        password=password,
+        database=chosen.neo4j_database,
+        pool_size=chosen.neo4j_pool_size,
+    )
+    return Neo4jGraph(connection)
 
 
 def open_embedder(settings: Settings) -> Embedder:

@@ -1,0 +1,174 @@
+"""The flow of one question, over fakes: legs, their failures, filters, the way from question to evidence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from config.settings import RerankSettings, SearchSettings, Settings
+from graph.errors import DependencyDownError, StoreError
+from graph.model import Entity, SearchFilter, VectorRankings, WebResult, WebResults
+from graph.recognizer import Recognizer
+from ingestion.ingest import ingest
+from server.backends import Backends
+from server.model import Question
+from server.search import search
+from tests.fake_state import FakeState
+from tests.fakes import FakeGraph, FakeVectors, HashEmbedder
+from tests.ingestion.small_wiki import ISLAND, SETTINGS, ListSource, page
+
+
+class BrokenVectors(FakeVectors):
+    async def search(self, *_: object, **__: object) -> VectorRankings:
+        raise StoreError("the vectors cannot be read")
+
+
+class SlowGraph(FakeGraph):
+    async def find_entities(self, keys: Sequence[str]) -> dict[str, tuple[Entity, ...]]:
+        await asyncio.sleep(5)
+        return {}
+
+
+class BuggyGraph(FakeGraph):
+    async def find_entities(self, keys: Sequence[str]) -> dict[str, tuple[Entity, ...]]:
+        raise KeyError("a fault of ours")
+
+
+class WordReranker:
+    """Scores by shared words; can be down, or out of time."""
+
+    model = "words"
+
+    def __init__(self, *, down: bool = False, scores: int = 100) -> None:
+        self.down, self.scores = down, scores
+
+    async def score(self, question: str, passages: Sequence[str], *, budget: float) -> list[float | None]:
+        if self.down:
+            raise DependencyDownError("the reranker is away", dependency="reranker")
+        asked = set(question.lower().split())
+        shared = [float(len(asked & set(p.lower().split()))) for p in passages]
+        return [value if n < self.scores else None for n, value in enumerate(shared)]
+
+    async def close(self) -> None: ...
+
+
+class OneWebPage:
+    def __init__(self, results: Sequence[WebResult] = ()) -> None:
+        self.results = tuple(results)
+
+    async def search(self, query: str, *, language: str, limit: int) -> WebResults:
+        return WebResults(results=self.results)
+
+    async def close(self) -> None: ...
+
+
+async def opened(tmp_path: Path, **changes: object) -> Backends:
+    """Fakes filled with the small wiki; `changes` replace parts afterwards."""
+    settings = Settings(home=tmp_path, search=SearchSettings(graph_seconds=0.2, vector_threshold=-1))
+    parts: dict[str, object] = {
+        "settings": settings,
+        "state": FakeState(),
+        "vectors": changes.pop("vectors", FakeVectors()),
+        "graph": changes.pop("graph", FakeGraph()),
+        "embedder": HashEmbedder(),
+        "recognizer": Recognizer(()),
+        "reranker": None,
+        "chat": None,
+        "web": None,
+        "fetcher": None,
+        "personas": {},
+    }
+    backends = Backends(**{**parts, **changes})  # type: ignore[arg-type]
+    await ingest(ListSource(ISLAND), backends.knowledge, SETTINGS)
+    return backends
+
+
+async def test_a_page_two_hops_away_is_found_and_says_how(tmp_path: Path) -> None:
+    backends = await opened(tmp_path)
+    found = await search(Question(text="Who built things in the birthplace of Jon Holm's sibling?"), backends)
+    titles = [evidence.title for evidence in found.evidence]
+    assert "Ada Holm" in titles
+    assert "Port Vale" in titles
+    vale = found.evidence[titles.index("Port Vale")].provenance
+    assert vale.path[0].lower() == "jon holm"
+    assert vale.path[-1] == "Port Vale"
+    assert found.legs == {"vector": "ok", "graph": "ok", "web": "off", "reranker": "off"}
+    assert found.keywords == ("jon holm",)
+    assert [evidence.number for evidence in found.evidence] == list(range(1, len(titles) + 1))
+
+
+async def test_a_broken_leg_is_named_and_the_others_answer(tmp_path: Path) -> None:
+    backends = await opened(tmp_path, vectors=BrokenVectors())
+    found = await search(Question(text="Who kept Gull Rock Light?"), backends)
+    assert found.legs["vector"] == "unavailable: the vectors cannot be read"
+    assert found.evidence[0].title in {"Gull Rock", "Gull Rock Light"}
+
+
+async def test_a_slow_leg_is_cut_and_named(tmp_path: Path) -> None:
+    found = await search(Question(text="Who kept Gull Rock Light?"), await opened(tmp_path, graph=SlowGraph()))
+    assert found.legs["graph"] == "timeout after 0.2 s"
+    assert found.evidence
+
+
+async def test_a_fault_of_ours_in_one_leg_does_not_fail_the_answer(tmp_path: Path) -> None:
+    found = await search(Question(text="Who kept Gull Rock Light?"), await opened(tmp_path, graph=BuggyGraph()))
+    assert found.legs["graph"] == "failed: KeyError"
+    assert found.evidence
+
+
+async def test_a_filter_holds_in_every_leg(tmp_path: Path) -> None:
+    backends = await opened(tmp_path)
+    other = ListSource([page("Gull Rock", "Gull Rock in the other wiki.")], name="other")
+    other.items = [p.__class__(**{**_fields(p), "source": "other"}) for p in other.items]  # type: ignore[misc]
+    await ingest(other, backends.knowledge, SETTINGS)
+    found = await search(Question(text="Gull Rock?", where=SearchFilter(sources=("other",))), backends)
+    assert {evidence.source for evidence in found.evidence} == {"other"}
+    nothing = await search(Question(text="Gull Rock?", where=SearchFilter(languages=("zh",))), backends)
+    assert nothing.evidence == ()
+    assert nothing.zone == "abstain"
+
+
+async def test_the_reranker_orders_and_its_failure_is_named(tmp_path: Path) -> None:
+    question = Question(text="Which lighthouse stands on a reef?")
+    good = await search(question, await opened(tmp_path, reranker=WordReranker()))
+    assert good.legs["reranker"] == "ok"
+    assert good.evidence[0].provenance.rerank_score is not None
+    assert good.zone == "normal"
+    down = await search(question, await opened(tmp_path / "b", reranker=WordReranker(down=True)))
+    assert down.legs["reranker"] == "unavailable: the reranker is away"
+    assert down.zone == "unknown"
+    late = await search(question, await opened(tmp_path / "c", reranker=WordReranker(scores=1)))
+    assert late.legs["reranker"].startswith("ok (1 of ")
+
+
+async def test_the_web_is_a_leg_of_its_own(tmp_path: Path) -> None:
+    result = WebResult(url="https://example.org/gull", title="Gulls", snippet="Gull Rock has many gulls.")
+    backends = await opened(tmp_path, web=OneWebPage([result]))
+    found = await search(Question(text="Gull Rock?"), backends)
+    assert found.legs["web"].startswith("ok")
+    web = next(evidence for evidence in found.evidence if evidence.origin == "web")
+    assert web.url == "https://example.org/gull"
+    off = await search(Question(text="Gull Rock?", use_web=False), backends)
+    assert off.legs["web"] == "off"
+
+
+async def test_the_plain_setting_is_plain_rrf(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, search=SearchSettings(adaptive_weights=False), rerank=RerankSettings())
+    backends = await opened(tmp_path, settings=settings)
+    found = await search(Question(text="Who kept Gull Rock Light?"), backends)
+    ranks = found.evidence[0].provenance.ranks
+    assert {r.contribution for r in ranks if r.ranking in ("vector", "graph")} <= {1 / (60 + n) for n in range(1, 11)}
+
+
+@pytest.mark.parametrize("text", ["???", "the of and", "x" * 3000])
+async def test_questions_that_name_nothing(tmp_path: Path, text: str) -> None:
+    found = await search(Question(text=text), await opened(tmp_path))
+    assert found.keywords == ()
+    assert found.legs["graph"] == "ok"
+
+
+def _fields(value: object) -> dict[str, object]:
+    return {name: getattr(value, name) for name in value.__slots__}  # type: ignore[attr-defined]
