@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 
-from config.settings import Settings
+from pydantic import SecretStr
+
+from config.settings import Section, Settings
 from server.app import create_app
 from server.http.answerer import OpenAnswerer
 from server.http.backends_answerer import open_answerer as open_over_backends
@@ -30,10 +32,17 @@ def serve(
     Raises `SettingsError` where the address cannot or must not be listened on, and what opening the store raises.
     """
     options = options or HttpOptions.from_settings(settings)
-    keys = (settings.server.api_key, settings.llm.api_key)
-    set_up_logging(secret_values=[key.get_secret_value() for key in keys])
+    set_up_logging(secret_values=secrets_of(settings))
     with closing(bind(settings.server.host, settings.server.port, has_key=bool(options.api_key))) as listener:
         asyncio.run(_serve(settings, options, open_answerer, listener, on_ready or _print_url))
+
+
+def secrets_of(settings: Settings) -> Iterator[str]:
+    """The values of all settings that are secrets, whichever section they stand in."""
+    for _, section in settings:
+        for _, value in section if isinstance(section, Section) else ():
+            if isinstance(value, SecretStr):
+                yield value.get_secret_value()
 
 
 def _print_url(url: str) -> None:

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
+from config.settings import GraphSettings, LLMSettings, ServerSettings, Settings
 from graph.errors import SettingsError
 from server.http.listener import bind, url_of
+from server.serve import secrets_of
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -88,6 +91,15 @@ def test_what_takes_too_long_is_cut_and_new_requests_are_refused() -> None:
     assert process.returncode == 0
     assert got[0].status_code == 503
     assert got[0].json()["type"] == "urn:trivet:problem:stopping"
+
+
+def test_every_secret_setting_is_kept_out_of_the_log() -> None:
+    settings = Settings(
+        server=ServerSettings(api_key=SecretStr("one")),
+        llm=LLMSettings(api_key=SecretStr("two")),
+        graph=GraphSettings(neo4j_password=SecretStr("three")),
+    )
+    assert {"one", "two", "three"} <= set(secrets_of(settings))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
