@@ -37,7 +37,9 @@ def fold(text: str) -> str:
     Folding can undo a decomposition and the other way round ("℠" → "SM" → "sm"), hence twice (Unicode 3.13, D145).
     """
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return "".join(ch for ch in decomposed if not unicodedata.combining(ch)).casefold()
+    if not decomposed.isascii():
+        decomposed = "".join(ch for ch in decomposed if ch < "\u0300" or not unicodedata.combining(ch))
+    return decomposed.casefold()
 
 
 def words(text: str) -> list[str]:

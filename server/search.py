@@ -10,12 +10,13 @@ merged ─ semantic dedup ─ cross-encoder ─ a page's share ─ neighbours �
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graph.errors import DependencyError
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, VectorRankings
 from ingestion.language import detect_language
+from server.answer.gate import check_question
 from server.backends import Backends
 from server.candidates import candidates_of, drop_duplicates, live_only, with_paths
 from server.evidence import evidence_of
@@ -39,7 +40,11 @@ class WikiRanking:
 
 
 async def search(question: Question, backends: Backends) -> SearchResult:
-    """Evidence for a question. A leg that is down, slow or off is named in `legs` and never fails the search."""
+    """Evidence for a question. A leg that is down, slow or off is named in `legs` and never fails the search.
+
+    Raises `QuestionError` for a question that is empty, too long or without a word.
+    """
+    question = replace(question, text=check_question(question.text, backends.settings.answer.question_chars))
     watch = Stopwatch()
     language = await asyncio.to_thread(detect_language, question.text, default="")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from config.settings import RerankSettings, SearchSettings, Settings
-from graph.errors import DependencyDownError, StoreError
+from graph.errors import DependencyDownError, QuestionError, StoreError
 from graph.model import Entity, SearchFilter, VectorRankings, WebResult, WebResults
 from graph.recognizer import Recognizer
 from ingestion.ingest import ingest
@@ -163,7 +163,13 @@ async def test_the_plain_setting_is_plain_rrf(tmp_path: Path) -> None:
     assert {r.contribution for r in ranks if r.ranking in ("vector", "graph")} <= {1 / (60 + n) for n in range(1, 11)}
 
 
-@pytest.mark.parametrize("text", ["???", "the of and", "x" * 3000])
+@pytest.mark.parametrize("text", ["", " \n", "???", "x" * 100_000])
+async def test_a_question_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(QuestionError):
+        await search(Question(text=text), await opened(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["the of and", "x" * 3000])
 async def test_questions_that_name_nothing(tmp_path: Path, text: str) -> None:
     found = await search(Question(text=text), await opened(tmp_path))
     assert found.keywords == ()
