@@ -18,6 +18,7 @@ from graph.protocols import ChatModel
 from server.answer.citations import CitationSanitizer, Piece
 from server.answer.condense import condense
 from server.answer.extractive import extract, written
+from server.answer.fence import EchoFilter
 from server.answer.gate import check_question, refused_for
 from server.answer.plain import plain_line
 from server.answer.prompt import Prompt, build_prompt
@@ -144,11 +145,12 @@ async def _generate(question: Question, chat: ChatModel, draft: _Draft) -> Async
         draft.notes.append(
             f"{len(found.evidence) - prompt.used} of {len(found.evidence)} pieces did not fit the prompt"
         )
+    echoes = EchoFilter(prompt.nonce)
     sanitizer = CitationSanitizer(prompt.used)
     try:
         async with closing(_ask(question, chat, prompt, draft)) as pieces:
             async for piece in pieces:
-                for event in draft.add(sanitizer.feed(piece.text)):
+                for event in draft.add(sanitizer.feed(echoes.feed(piece.text))):
                     yield event
     except DependencyDownError as error:
         if draft.text:
@@ -157,7 +159,7 @@ async def _generate(question: Question, chat: ChatModel, draft: _Draft) -> Async
         draft.legs["llm"] = str(error)
         draft.notes.append(f"the model did not answer, so these are the best sentences found: {error}")
         return
-    for event in draft.add(sanitizer.close()):
+    for event in draft.add([*sanitizer.feed(echoes.close()), *sanitizer.close()]):
         yield event
     draft.close_generated()
 

@@ -6,19 +6,16 @@ direction, structure, task. Evidence stands between fences that it cannot close,
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from config.personas import Persona
 from graph.errors import SettingsError
 from graph.model import ChatMessage, Evidence
+from server.answer.fence import Fence
 from server.answer.plain import visible
 from server.model import Zone
 
-BRACKETED_NUMBERS = re.compile(r"[\[【]{1,2} {0,3}(\d{1,4}(?: {0,2}[-–,] {0,2}\d{1,4}){0,5}) {0,3}[\]】]{1,2}")
-ANGLES = re.compile(r"<{3,}|>{3,}")
 MESSAGE_TOKENS = 8
 """What chat templates put around a message, at most."""
 WORDS_PER_TOKEN = 0.6
@@ -43,6 +40,8 @@ class Prompt:
     used: int
     tokens: int
     max_tokens: int
+    nonce: str
+    """The word in the fences' marks; a small model may repeat one."""
 
 
 def build_prompt(
@@ -65,8 +64,8 @@ def build_prompt(
     """
     answer = min(max_tokens or persona.length, context_tokens // 2)
     room = context_tokens - answer
-    nonce = _nonce(question, evidence)
-    system = RULES.format(nonce=nonce)
+    fence = Fence.of(question, evidence)
+    system = RULES.format(nonce=fence.nonce)
 
     def user(facts: str) -> str:
         return _sections(
@@ -87,7 +86,6 @@ def build_prompt(
             f"the model's window is too small: persona {persona.name!r} and the task need {fixed} tokens and the "
             f"answer {answer}, but llm.context_tokens is {context_tokens}; raise it, or shorten the persona or question"
         )
-    fence = _Fence(nonce, len(evidence))
     entries = _fit([fence.around(item, item.context or item.text) for item in evidence], count_tokens, room - fixed)
     if evidence and not entries:
         entries = _shortened(evidence[0], fence, count_tokens, room - fixed)
@@ -97,6 +95,7 @@ def build_prompt(
         len(entries),
         cost(text),
         answer,
+        fence.nonce,
     )
 
 
@@ -110,7 +109,7 @@ def _fit(entries: list[str], count_tokens: Callable[[str], int], room: int) -> l
     return entries
 
 
-def _shortened(item: Evidence, fence: _Fence, count_tokens: Callable[[str], int], room: int) -> list[str]:
+def _shortened(item: Evidence, fence: Fence, count_tokens: Callable[[str], int], room: int) -> list[str]:
     """The best evidence, cut to what fits, so that there is something to answer from."""
     text = item.text
     while len(text) > 80:
@@ -119,44 +118,6 @@ def _shortened(item: Evidence, fence: _Fence, count_tokens: Callable[[str], int]
             return [entry]
         text = text[: len(text) * 2 // 3].rsplit(" ", 1)[0] + " …"
     return []
-
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    """What keeps evidence apart from the rest of the prompt; `count` pieces of it have numbers."""
-
-    nonce: str
-    count: int
-
-    def around(self, item: Evidence, text: str) -> str:
-        place = " › ".join((item.title, *(part for part in item.heading_path if part != item.title)))
-        origin = " · ".join(part for part in (item.origin, item.url, item.modified[:10]) if part)
-        return "\n".join(
-            (
-                f"<<<{self.nonce} evidence {item.number}>>>",
-                f"[[{item.number}]] {self.inert(' '.join(place.split()))}",
-                f"({self.inert(origin)})",
-                self.inert(text).strip(),
-                f"<<<{self.nonce} end {item.number}>>>",
-            )
-        )
-
-    def inert(self, text: str) -> str:
-        """Page text that can neither close a fence nor pass for the number of a piece of evidence."""
-        text = ANGLES.sub(lambda found: " ".join(found[0]), visible(text))
-        return BRACKETED_NUMBERS.sub(self._parenthesised, text)
-
-    def _parenthesised(self, found: re.Match[str]) -> str:
-        numbers = re.findall(r"\d+", found[1])
-        return f"({found[1]})" if any(1 <= int(number) <= self.count for number in numbers) else found[0]
-
-
-def _nonce(question: str, evidence: Sequence[Evidence]) -> str:
-    """A word that no page can know, as it depends on all of them and the question; the same for the same input."""
-    content = "\x1f".join(
-        (question, *(f"{item.key}\x1e{item.title}\x1e{item.context or item.text}" for item in evidence))
-    )
-    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def _structure(answer_tokens: int) -> str:
@@ -171,7 +132,7 @@ def _task(question: str, persona: Persona, zone: Zone, language: str) -> str:
         persona.language_rule,
         CAUTION if zone == "caution" else "",
         REFUSAL.format(refusal=persona.refusal_in(language)),
-        f"Answer this question, citing as [[n]]:\n{ANGLES.sub('', question)}",
+        f"Answer this question, citing as [[n]]:\n{question}",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -84,6 +85,13 @@ async def test_without_a_model_the_answer_is_extracted(found: ScriptedSearch) ->
     assert answer.citations[0].key == "farm-1"
     assert answer.legs["llm"] == "off"
     assert answer.model == ""
+
+
+async def test_evidence_without_a_sentence_is_no_answer(found: ScriptedSearch) -> None:
+    found.evidence = (replace(EVIDENCE[0], text="## Only a heading"),)
+    answer = check_events(await events_of(WHO, backends()))
+    assert answer.mode == "abstained"
+    assert answer.text.startswith("I don't know")
 
 
 async def test_sources_are_listed_even_if_the_model_cites_nothing(found: ScriptedSearch) -> None:
@@ -234,6 +242,15 @@ async def test_an_answer_cut_at_its_limit_says_so(found: ScriptedSearch) -> None
     answer = check_events(await events_of(replace(WHO, max_tokens=3), backends(FakeChat("one two three four [[1]]"))))
     assert (answer.finish_reason, answer.text) == ("length", "one two three")
     assert any("length limit" in note for note in answer.notes)
+
+
+async def test_a_small_model_that_repeats_the_fence_shows_none_of_it(found: ScriptedSearch) -> None:
+    def repeat(messages: Sequence[ChatMessage]) -> str:
+        mark = next(line for line in messages[-1].content.splitlines() if line.startswith("<<<"))
+        return f"{mark}\nIt is so [[1]]."
+
+    answer = check_events(await events_of(WHO, backends(FakeChat(repeat))))
+    assert answer.text == "It is so [1]."
 
 
 async def test_an_attack_is_refused_before_anything_is_searched(found: ScriptedSearch) -> None:
