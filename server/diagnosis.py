@@ -21,7 +21,7 @@ from config.settings import Settings, SettingsProblem
 from graph.errors import TrivetError
 from graph.home import HomeLock
 from graph.recognizer import MODELS, Recognizer
-from server.open import check_stamp, open_embedder, open_reranker
+from server.open import check_stamp, open_embedder, open_graph, open_reranker
 from server.web.searxng import SearXNG
 
 LOW_SPACE = 500_000_000
@@ -56,6 +56,7 @@ async def diagnose(settings: Settings) -> Sequence[Check]:
         check_sqlite(),
         check_lock(settings.home),
         await _guarded("store", check_store, settings),
+        await _guarded("graph", check_graph, settings),
         await _guarded("embedder", check_embedder, settings),
         await _guarded("reranker", check_reranker, settings),
         *check_names(settings),
@@ -119,6 +120,18 @@ def check_lock(home: Path) -> Check:
 async def check_store(settings: Settings) -> Check:
     """Whether the store, if there is one, was written by this version with the configured model."""
     return good("store", check_stamp(settings) or "empty; fill it with `trivet ingest PATH`")
+
+
+async def check_graph(settings: Settings) -> Check:
+    """Whether Neo4j answers, where the graph is there."""
+    if not settings.graph.neo4j_url:
+        return good("graph", "SQLite, in the home folder")
+    graph = open_graph(settings)
+    try:
+        counts = await graph.counts()
+    finally:
+        await graph.close()
+    return good("graph", f"Neo4j at {settings.graph.neo4j_url} with {counts.pages:,} pages")
 
 
 async def check_embedder(settings: Settings) -> Check:

@@ -8,10 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph.home import GRAPH_FILE, STATE_FILE, Holder, HomeLock, HomeStamp
+from config.settings import Settings
+from graph.home import STATE_FILE, Holder, HomeLock, HomeStamp
 from graph.model import GraphCounts, PageType
-from graph.sqlite_graph import SqliteGraph
 from graph.sqlite_state import SqliteState
+from server.open import open_graph
 
 BLOCK = 512
 """What `st_blocks` counts, whatever the file system's own blocks are."""
@@ -41,14 +42,15 @@ class StoreStatus:
     bytes: int = 0
 
 
-async def status_of(home: Path) -> StoreStatus:
+async def status_of(settings: Settings) -> StoreStatus:
     """Raises `StoreError` where the store cannot be read. SQLite lets several processes read at once."""
+    home = settings.home
     holder = HomeLock.holder(home)
     stamp = HomeStamp.read(home)
-    if stamp is None or not (home / STATE_FILE).exists() or not (home / GRAPH_FILE).exists():
+    if stamp is None or not (home / STATE_FILE).exists():
         return StoreStatus(home=str(home), holder=holder, stamp=stamp, counts=None)
     sources, unfinished = await asyncio.to_thread(_read_state, home)
-    graph = SqliteGraph(home / GRAPH_FILE)
+    graph = open_graph(settings)
     try:
         counts = await graph.counts()
     finally:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+
+from tests.server.cli_runner import ROOT, Cli
 
 DEFAULT_DATA = Path(__file__).parents[1] / "../shared/data"
 
@@ -16,4 +19,14 @@ def data_dir() -> Path:
     folder = Path(os.environ.get("TRIVET_DATA", DEFAULT_DATA)).resolve()
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}; set TRIVET_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample wiki in `wiki` and a store filled with it in `home`; not to be changed."""
+    folder = tmp_path_factory.mktemp("sample")
+    shutil.copytree(ROOT / "ingestion" / "sample_wiki", folder / "wiki")
+    ended = Cli(home=folder / "home", folder=folder).process("ingest", "wiki", "--name", "hollin")
+    assert ended.code == 0, ended.err
     return folder

@@ -71,6 +71,7 @@ def test_the_demo_prints_what_the_readme_shows(cli: InProcessCli) -> None:
     (shown,) = blocks("text demo")
     ended = cli("demo")
     assert ended.code == 0
+    assert f"serve --home {cli.home / 'demo'}" in ended.out
     answers = [line for line in shown.splitlines() if line.startswith("Question ") or re.search(r"\[\d\]$", line)]
     assert len(answers) >= 5
     assert [line for line in answers if line not in ended.out] == []
@@ -89,12 +90,12 @@ def test_the_tour_works(cli: InProcessCli) -> None:
             assert first in ended.out, step.command
 
 
-def test_the_server_of_the_tour_answers(cli: InProcessCli) -> None:
-    assert cli("ingest", "ingestion/sample_wiki", "--name", "hollin").code == 0
+def test_the_server_of_the_tour_answers(sample_home: Path, shell: Cli) -> None:
+    shutil.copytree(sample_home / "home", shell.home)
     (request,) = [shlex.split(step.command) for step in tour() if step.command.startswith("curl ")]
     body = request[request.index("-d") + 1]
     path = re.sub(r"^http://[^/]+", "", next(word for word in request if word.startswith("http://")))
-    with cli.cli.start("serve", "--port", "0") as server:
+    with shell.start("serve", "--port", "0") as server:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().split()[-1]

@@ -31,7 +31,7 @@ def command(context: click.Context) -> None:
 
 
 async def _status(settings: Settings) -> tuple[StoreStatus, Readiness | None]:
-    status = await status_of(settings.home)
+    status = await status_of(settings)
     if status.holder is None or not status.holder.url:
         return status, None
     return status, await readiness(status.holder.url, settings)

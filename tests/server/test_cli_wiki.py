@@ -9,28 +9,18 @@ from pathlib import Path
 import pytest
 
 from graph.home import HomeLock
-from server.commands.demo import QUESTIONS, SAMPLE
+from server.commands.demo import QUESTIONS
 from tests.server.cli_runner import TIMEOUT, Cli, InProcessCli
 
 PAGES = 18
 """Published pages of the sample wiki."""
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with the sample wiki in it, and the wiki beside it."""
-    folder = tmp_path_factory.mktemp("filled")
-    shutil.copytree(SAMPLE, folder / "wiki")
-    ended = Cli(home=folder / "home", folder=folder).process("ingest", "wiki", "--name", "hollin")
-    assert ended.code == 0, ended.err
-    return folder
-
-
 @pytest.fixture
-def wiki(filled: Path, cli: InProcessCli) -> InProcessCli:
+def wiki(sample_home: Path, cli: InProcessCli) -> InProcessCli:
     """A copy of the filled home."""
-    shutil.copytree(filled / "home", cli.home)
-    shutil.copytree(filled / "wiki", cli.folder / "wiki")
+    shutil.copytree(sample_home / "home", cli.home)
+    shutil.copytree(sample_home / "wiki", cli.folder / "wiki")
     return cli
 
 
@@ -216,13 +206,6 @@ def test_demo_answers_its_questions_with_citations(cli: InProcessCli) -> None:
     assert responses[2]["mode"] == "abstained"
 
 
-def test_demo_says_what_to_do_next(cli: InProcessCli) -> None:
-    ended = cli("demo", "--home", cli.folder / "d")
-    assert "serve --home" in ended.out
-    assert all(question in ended.out for question in QUESTIONS)
-    assert (cli.folder / "d").is_dir()
-
-
 # --- who holds the store --------------------------------------------------------------------------------------------
 
 
@@ -264,8 +247,8 @@ def test_a_running_server_is_asked(wiki: InProcessCli) -> None:
     assert server.returncode == 0
 
 
-def test_ctrl_c_ends_tidily_and_the_next_run_goes_on(filled: Path, shell: Cli) -> None:
-    shutil.copytree(filled / "wiki", shell.folder / "wiki")
+def test_ctrl_c_ends_tidily_and_the_next_run_goes_on(sample_home: Path, shell: Cli) -> None:
+    shutil.copytree(sample_home / "wiki", shell.folder / "wiki")
     for number in range(40):
         text = f"# Page {number}\n\nThe number {number} is written on a stone in Norvik.\n"
         (shell.folder / "wiki" / f"page-{number}.md").write_text(text, encoding="utf-8")
