@@ -17,6 +17,7 @@ TINY_SHARE = 8
 """A section under a 1/8 of the limit is too little to be found by itself; it joins a neighbour where both fit."""
 MIN_ROOM_SHARE = 4
 """Titles and headings leave a chunk at least 1/4 of the limit for its text, even if the whole then exceeds it."""
+SURELY_FITS = 0.9
 FENCE = re.compile(r"(`{3,}|~{3,})")
 ROW = re.compile(r"[^;:\n]{1,80}: [^;\n]*; ")
 CELL_END = re.compile(r"; ")
@@ -38,6 +39,9 @@ class Passage:
     """Where its first heading line starts; `start` is after that line."""
     tokens: int = 0
     merged: bool = False
+    """Whether its text begins with a heading line, since it holds several sections."""
+    fits: bool = False
+    """Whether it was counted already, as a whole, and is within the limit."""
 
 
 def chunk_page(page: Page, *, count_tokens: CountTokens, max_tokens: int) -> list[Chunk]:
@@ -76,11 +80,12 @@ class _Cutter:
         self.text = page.text
         self.max_tokens = max_tokens
         self.count_tokens = count_tokens
+        self._prefixes: dict[tuple[str, ...], int] = {}
         self.special = count_tokens("")  # what the tokenizer adds to every text, such as [CLS] and [SEP]
 
     def passages(self) -> Iterator[Passage]:
         for passage in self._merge_tiny(self._sections()):
-            if self._fits(passage, self.max_tokens):
+            if passage.fits or self._fits_alone(passage):
                 yield passage
             else:
                 yield from self._split(passage)
@@ -140,12 +145,20 @@ class _Cutter:
             heading=first.heading,
             tokens=tokens,
             merged=start == first.heading,
+            fits=True,
         )
         return joined if self._fits(joined, self.max_tokens) else None
 
+    def _fits_alone(self, section: Passage) -> bool:
+        """Its text is counted already; only a sum near the limit needs the exact count of the whole."""
+        about = self._prefix(section.path) + section.tokens
+        if about <= SURELY_FITS * self.max_tokens:
+            return True
+        return about <= self.max_tokens / SURELY_FITS and self._fits(section, self.max_tokens)
+
     def _split(self, passage: Passage) -> Iterator[Passage]:
         """A section that is too long, as passages of about equal size."""
-        prefix = self.count_tokens(embedded_text(self.page.title, passage.path, ""))
+        prefix = self._prefix(passage.path)
         limit = max(self.max_tokens, prefix + self.max_tokens // MIN_ROOM_SHARE)
         blocks = list(self._blocks(passage.start, passage.end))
         waiting = [(held, limit) for held in self._pack(blocks, limit - prefix)]
@@ -233,6 +246,12 @@ class _Cutter:
         stripped = stripped.rstrip()
         return (start, start + len(stripped)) if stripped else None
 
+    def _prefix(self, path: tuple[str, ...]) -> int:
+        """What title and headings cost."""
+        if path not in self._prefixes:
+            self._prefixes[path] = self.count_tokens(embedded_text(self.page.title, path, ""))
+        return self._prefixes[path]
+
     def _count(self, start: int, end: int) -> int:
         return self.count_tokens(self.text[start:end]) - self.special
 
@@ -243,7 +262,7 @@ class _Cutter:
     def _short_enough(self, path: tuple[str, ...]) -> tuple[str, ...]:
         """The path without its outermost headings where title and headings would leave too little room for text."""
         most = self.max_tokens - self.max_tokens // MIN_ROOM_SHARE
-        while path and self.count_tokens(embedded_text(self.page.title, path, "")) > most:
+        while path and self._prefix(path) > most:
             path = path[1:]
         return path
 

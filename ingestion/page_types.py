@@ -24,7 +24,7 @@ STUB_CHARACTERS = 300
 """Shorter text is a stub even if no template says so."""
 
 DISAMBIGUATION_CHARACTERS = 12_000
-QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]$")
+QUALIFIER = re.compile(r"[(（][^()（）]*[)）]$")
 
 NAMESPACE_TYPES = {
     0: PageType.ARTICLE,
@@ -86,7 +86,7 @@ def _is_disambiguation(title: str, cleaned: CleanedText) -> bool:
 
 
 def _lists_namesakes(title: str, text: str) -> bool:
-    name = QUALIFIER.sub("", title).casefold()
+    name = QUALIFIER.sub("", title).strip().casefold()
     lines = [line for line in text.partition("\n#")[0].split("\n") if line]
     items = [line[2:].casefold() for line in lines if line.startswith("- ")]
     prose = sum(len(line) for line in lines if not line.lstrip().startswith("- "))

@@ -53,7 +53,7 @@ UNREAD_CLASS = re.compile(
     r"|catlinks|printfooter|reflist|references|hatnote|dablink|stub)\b",
     re.IGNORECASE,
 )
-PICTURE_NAME = re.compile(r":.*\.(?:svg|png|jpe?g|gif|tiff?|og[gv]|webm)$", re.IGNORECASE)
+PICTURE_SUFFIX = re.compile(r"\.(?:svg|png|jpe?g|gif|tiff?|og[gv]|webm)$", re.IGNORECASE)
 """A picture even if its namespace has a name that the dump does not know."""
 PICTURE_OPTION = re.compile(
     r"(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright|baseline|middle|sub|super"
@@ -63,7 +63,7 @@ PICTURE_OPTION = re.compile(
 """The last form, one short word, is an option in the wiki's own language ("мини", "дясно"); captions say more."""
 DOUBLE_BRACE = re.compile(r"([{}])(?=[{}])")
 """In TeX a space between them changes nothing; without one they would look like templates."""
-PIPE_TRICK = re.compile(r"\s*[(（].*?[)）]\s*$|,.*$")
+PIPE_TRICK = re.compile(r"[(（][^()（）]*[)）]$|,.*$")
 
 
 def clean_wikitext(text: str, site: WikiSite, *, name: str = "") -> CleanedText:
@@ -274,7 +274,7 @@ class _Rendering:
     def _wiki_link(self, link: Wikilink) -> str:
         written = one_line(self._raw(link.title))
         title = self.site.parse(written)
-        if not title.colon and (title.namespace in (FILE, MEDIA) or PICTURE_NAME.search(written)):
+        if not title.colon and (title.namespace in (FILE, MEDIA) or _is_picture(title.name)):
             return self._caption(link)
         if not title.colon and title.namespace == CATEGORY:
             if title.name:
@@ -284,7 +284,7 @@ class _Rendering:
             return ""  # the page in another language, which the wiki shows beside the text
         shown = self._raw(link.text) if link.text is not None else written.lstrip(":")
         if not shown.strip():
-            shown = PIPE_TRICK.sub("", title.name)
+            shown = PIPE_TRICK.sub("", title.name).strip()
         self._link(title, shown)
         return shown
 
@@ -299,3 +299,7 @@ class _Rendering:
             return ""
         caption = self._raw(link.text).rpartition("|")[2].strip()
         return f"{BREAK}{caption}{BREAK}" if caption and not PICTURE_OPTION.match(caption) else ""
+
+
+def _is_picture(name: str) -> bool:
+    return ":" in name and bool(PICTURE_SUFFIX.search(name))

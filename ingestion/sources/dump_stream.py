@@ -33,7 +33,8 @@ def xml_text(path: Path) -> Iterator[str]:
     """The document without its XML declaration. Raises `SourceError`, at a break after all that stands before it."""
     held = ""
     for number, piece in enumerate(_decoded(path, _unpacked(path))):
-        text = held + (piece if number else DECLARATION.sub("", piece, count=1))
+        declared = None if number else DECLARATION.match(piece)
+        text = held + piece[declared.end() if declared else 0 :]
         # A reference may be cut in two by the end of a piece.
         cut = match.start() if (match := OPEN_REFERENCE.search(text, max(0, len(text) - 12))) else len(text)
         yield _xml_safe(text[:cut])
