@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -49,7 +50,7 @@ def test_attributes() -> None:
 def test_linear_time(pattern: str) -> None:
     started = time.process_time()
     VisibleText().feed(pattern * 100_000)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < (2 if sys.gettrace() is None else 10)
 
 
 @given(st.text(alphabet="ab<>/!-=\"' &;"))

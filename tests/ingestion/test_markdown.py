@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -143,7 +144,7 @@ def test_text_nested_deeper_than_ten_lists_is_kept() -> None:
 def test_hostile_repetition_is_quick(pattern: str) -> None:
     started = time.process_time()
     clean(pattern * 10_000)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < (2 if sys.gettrace() is None else 10)
 
 
 def test_a_very_long_page_is_read_as_plain_text(caplog: pytest.LogCaptureFixture) -> None:
