@@ -42,6 +42,11 @@ def tour() -> list[Shown]:
     return [Shown(command, tuple(output)) for command, output in shown]
 
 
+def unnumbered(text: str) -> str:
+    """Without what a finer ranking may change: the numbers of sources."""
+    return re.sub(r"\[\d\]", "[]", text)
+
+
 @pytest.fixture
 def shell(tmp_path: Path) -> Cli:
     """Where the tour is taken: the folder has the sample wiki where the repository has it."""
@@ -74,7 +79,7 @@ def test_the_demo_prints_what_the_readme_shows(cli: InProcessCli) -> None:
     assert f"serve --home {cli.home / 'demo'}" in ended.out
     answers = [line for line in shown.splitlines() if line.startswith("Question ") or re.search(r"\[\d\]$", line)]
     assert len(answers) >= 5
-    assert [line for line in answers if line not in ended.out] == []
+    assert [line for line in answers if unnumbered(line) not in unnumbered(ended.out)] == []
 
 
 def test_the_tour_works(cli: InProcessCli) -> None:
@@ -87,7 +92,7 @@ def test_the_tour_works(cli: InProcessCli) -> None:
             assert ended.code == 0, ended.err
             # Where the store is, is another place on each machine.
             first = next(line for line in step.output if not line.startswith("home "))
-            assert first in ended.out, step.command
+            assert unnumbered(first) in unnumbered(ended.out), step.command
 
 
 def test_the_server_of_the_tour_answers(sample_home: Path, shell: Cli) -> None:
