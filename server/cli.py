@@ -21,6 +21,7 @@ from graph.errors import SettingsError, TrivetError
 from server.commands.options import common_options
 from server.commands.sentences import sentence
 from server.exit_codes import ExitCode, exit_code
+from server.memory import limit_arenas
 
 COMMANDS = {
     "demo": "Ingest a small sample wiki and answer three questions from it.",
@@ -72,6 +73,7 @@ for _name, _summary in COMMANDS.items():
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run and exit. Anything unforeseen goes through `report_fault`."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    limit_arenas()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     if "--debug" not in given:

@@ -29,6 +29,7 @@ from graph.recognizer import Recognizer
 from ingestion.chunks import chunk_page
 from ingestion.ingest import ingest
 from ingestion.sources.beir import BeirCorpus
+from server.memory import limit_arenas
 from server.open import open_backends, open_embedder
 
 DATA = Path(os.environ.get("TRIVET_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--part", choices=["ingest", "bare"])
     chosen = parser.parse_args()
     if chosen.part:
+        limit_arenas()  # as the command does
         part = ingest_pages if chosen.part == "ingest" else bare
         print(json.dumps(asyncio.run(part(chosen.pages))))
         return
