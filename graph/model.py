@@ -176,9 +176,6 @@ class StoredChunk:
     categories: tuple[str, ...] = ()
 
 
-# --- the entity graph ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A thing that pages speak of. Its id is its full normalised name: "mercury planet", "mercury element"."""
@@ -260,9 +257,6 @@ class GraphCounts:
     mentions: int
     links: int
     categories: int
-
-
-# --- searching ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,11 @@ from tests.fakes import HashEmbedder
 from tests.ingestion.small_wiki import SETTINGS, ListSource, page
 
 PAGES = 120
-WRITER = "from tests.faults.test_kill import run; import asyncio, pathlib, sys; asyncio.run(run(pathlib.Path(sys.argv[1]), int(sys.argv[2])))"
+WRITER = """
+import asyncio, pathlib, sys
+from tests.faults.test_kill import run
+asyncio.run(run(pathlib.Path(sys.argv[1]), int(sys.argv[2])))
+"""
 
 
 class WideEmbedder(HashEmbedder):

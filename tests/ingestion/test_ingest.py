@@ -48,7 +48,9 @@ async def run(knowledge: Knowledge, items: Sequence[object], *, prune: bool = Fa
     return await ingest(ListSource(items), knowledge, SETTINGS, prune=prune)  # type: ignore[arg-type]
 
 
-LONG = "## First\n\n" + "The keeper trims the lamp at dusk. " * 8 + "\n\n## Second\n\n" + "Gulls nest on the rock. " * 12
+LONG = (
+    "## First\n\n" + "The keeper trims the lamp at dusk. " * 8 + "\n\n## Second\n\n" + "Gulls nest on the rock. " * 12
+)
 
 
 async def test_first_run_reports_what_it_found(knowledge: Knowledge) -> None:

@@ -64,4 +64,9 @@ def test_web_evidence_keeps_its_url_and_number() -> None:
     passage = WebPassage(url="https://x/1", title="X", text="seen", published="2020-01-01")
     web = Candidate(hit=Hit(key="https://x/1", score=0.5), passage=passage)
     (evidence,) = evidence_of([web], FakeState(), SearchSettings(), limit=6)
-    assert (evidence.number, evidence.origin, evidence.url, evidence.modified) == (1, "web", "https://x/1", "2020-01-01")
+    assert (evidence.number, evidence.origin, evidence.url, evidence.modified) == (
+        1,
+        "web",
+        "https://x/1",
+        "2020-01-01",
+    )
