@@ -13,6 +13,7 @@ from rich.progress import Progress as RichProgress
 
 from ingestion.report import Progress
 from server.commands.sentences import sentence
+from server.commands.terminal import colours
 
 SECONDS_BETWEEN_LINES = 1.0
 
@@ -20,7 +21,7 @@ SECONDS_BETWEEN_LINES = 1.0
 @contextmanager
 def ingestion_progress(source: str) -> Iterator[Callable[[Progress], None]]:
     """What `ingest` calls with its progress."""
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, color_system=colours(), highlight=False)
     if console.is_terminal and not console.is_dumb_terminal:
         with _moving(console) as show:
             yield show

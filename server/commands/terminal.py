@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import msgspec
 from rich.console import Console
@@ -16,11 +18,18 @@ MAX_WIDTH = 100
 """Longer lines are hard to read."""
 
 
+def colours() -> Literal["auto"] | None:
+    """None, so no styles at all, where NO_COLOR is set; rich itself would still print bold."""
+    return None if os.environ.get("NO_COLOR") else "auto"
+
+
 class Printer:
     """One output stream. Text is never markup: titles may contain `[red]`."""
 
     def __init__(self, *, to_stderr: bool = False) -> None:
-        self._console = Console(file=sys.stderr if to_stderr else sys.stdout, highlight=False, markup=False)
+        self._console = Console(
+            file=sys.stderr if to_stderr else sys.stdout, color_system=colours(), highlight=False, markup=False
+        )
         self.is_terminal = self._console.is_terminal
         self._width = min(self._console.width, MAX_WIDTH)
 
