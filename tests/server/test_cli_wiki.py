@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 from pathlib import Path
@@ -188,6 +189,45 @@ def test_verify_finds_and_mends(wiki: InProcessCli) -> None:
     assert broken.json["disagreements"]
     assert wiki("verify", "--repair").code == 0
     assert wiki("verify").code == 0
+
+
+# --- eval ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def benchmark(cli: InProcessCli) -> Path:
+    """A BEIR-style folder of three documents and two questions."""
+    folder = cli.folder / "birds"
+    folder.mkdir()
+    documents = {"d1": "The gull steals chips.", "d2": "The tern dives for eels.", "d3": "The owl sleeps by day."}
+    lines = [json.dumps({"_id": key, "title": text.split()[1], "text": text}) for key, text in documents.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    questions = {"q1": "Who steals chips?", "q2": "Who dives for eels?"}
+    lines = [json.dumps({"_id": key, "text": text}) for key, text in questions.items()]
+    (folder / "queries.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    judged = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n"
+    (folder / "qrels.tsv").write_text(judged, encoding="utf-8")
+    return folder
+
+
+def test_eval_measures_each_leg_and_stage(cli: InProcessCli, benchmark: Path) -> None:
+    measured = cli("eval", benchmark, "--index-dir", "index", "--json").json
+    assert measured["dataset"] == "birds"
+    assert [run["name"] for run in measured["runs"]] == ["vector", "graph", "wiki", "reranked"]
+    fields = "name questions hit@5 recall@2 recall@5 recall@10 mrr ndcg@10 all@5 p50_ms p95_ms".split()
+    assert set(fields) <= measured["runs"][0].keys()
+    assert {run["questions"] for run in measured["runs"]} == {2}
+    assert measured["runs"][3]["hit@5"] == 1.0
+    limited = cli("eval", benchmark, "--index-dir", "index", "--limit", "1")
+    assert limited.code == 0
+    assert "ndcg@10" in limited.out
+    assert not cli.home.exists()
+
+
+def test_eval_of_no_benchmark_is_refused(cli: InProcessCli) -> None:
+    (cli.folder / "nothing").mkdir()
+    assert cli("eval", "nothing", "--index-dir", "index").code == 2
+    assert cli("eval", "missing", "--index-dir", "index").code == 2
 
 
 # --- demo -----------------------------------------------------------------------------------------------------------
