@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK_NAMESPACE = uuid.UUID("6d2f4a0e-6e0c-5f0b-9a55-747269766574")
-"""Any fixed value will do; it must never change, or every stored chunk gets a new id."""
+"""Any fixed value; if it changed, every stored chunk would get a new id."""
 
 
 class PageType(StrEnum):
@@ -64,13 +64,15 @@ class Page:
 
     source: str
     key: str
-    """Unique within its source and stable over edits: a title, or a path relative to the folder."""
+    """Unique in its source and stable over edits: a title, or a relative path."""
     title: str
     text: str = ""
     url: str = ""
     page_type: PageType = PageType.ARTICLE
     language: str = ""
-    """ISO 639-1, or "" where unknown."""
+    """ISO 639-1, where the page itself says so; else ""."""
+    wiki_language: str = ""
+    """What the page is most likely in, where its text does not tell."""
     revision: str = ""
     modified: str = ""
     """RFC 3339, or ""."""
@@ -223,9 +225,8 @@ class NeighbourhoodBounds:
 class Neighbourhood:
     """The part of the graph around some entities, as arrays; node numbers index `entity_ids` and `chunk_ids`.
 
-    `mention_chunk`, `mention_entity`, `mention_count` (m,): chunk MENTIONS entity.
-    `title_chunk`, `title_entity` (t,): the chunk's page is the one about the entity.
-    `link_chunk`, `link_entity` (l,): the chunk's page links to the entity.
+    `mention_chunk`, `mention_entity`, `mention_count` (m,): chunk MENTIONS entity. `title_chunk`, `title_entity` (t,):
+    the chunk's page is the one about the entity. `link_chunk`, `link_entity` (l,): its page links to the entity.
     `chunk_frequency` (entities,): in how many chunks of the whole wiki the entity is named.
     `chunk_total`: chunks in the whole wiki.
     Both id lists are sorted, so that the same graph gives the same arrays on every backend.

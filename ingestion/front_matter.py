@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 from frontmatter.default_handlers import JSONHandler, YAMLHandler
 
 from ingestion.sanitize import clean_title

@@ -231,7 +231,7 @@ class Ingestion:
     def _prepare_page(self, page: Page, hashed: str, before: Manifest | None) -> PreparedPage:
         chunks: tuple[Chunk, ...] = ()
         if page.page_type in EMBEDDED_TYPES:
-            page = replace(page, language=detect_language(page.text, default=page.language))
+            page = replace(page, language=page.language or detect_language(page.text, default=page.wiki_language))
             counter = self.knowledge.embedder
             limit = min(self.settings.chunk_tokens, counter.max_tokens)
             chunks = tuple(chunk_page(page, count_tokens=counter.count_tokens, max_tokens=limit))
@@ -344,7 +344,8 @@ async def remove_pages(knowledge: Knowledge, pages: Sequence[tuple[str, Sequence
 def page_hash(page: Page, recipe: str) -> str:
     """SHA-1 over all that the source said of a page and how it is processed; equal means nothing to do."""
     said = [
-        page.title, page.text, page.url, page.page_type, page.language, page.redirect_to, page.aliases,
+        page.title, page.text, page.url, page.page_type, page.language, page.wiki_language,
+        page.redirect_to, page.aliases,
         [(link.target, link.shown) for link in page.links], page.categories,
         [(section.start, section.level, section.title, section.anchor) for section in page.sections], recipe,
     ]  # fmt: skip

@@ -84,7 +84,7 @@ class MediaWikiXml:
             text=cleaned.text,
             url=site.url(title.full),
             page_type=page_type,
-            language=site.language,
+            wiki_language=site.language,
             revision=str(revision.id or ""),
             modified=revision.timestamp,
             redirect_to=redirect_to,

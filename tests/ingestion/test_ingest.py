@@ -207,3 +207,10 @@ async def test_progress_is_told(knowledge: Knowledge) -> None:
 
 async def _manifest(knowledge: Knowledge, title: str):  # type: ignore[no-untyped-def]
     return knowledge.state.manifests([f"w:{title}"])[f"w:{title}"]
+
+
+async def test_a_page_that_names_its_language_keeps_it(knowledge: Knowledge) -> None:
+    text = "The keeper of the light was the brother of the ferryman."
+    await run(knowledge, [replace(page("Said", text), language="fr"), replace(page("Unsaid", text), language="")])
+    assert (await _manifest(knowledge, "Said")).language == "fr"
+    assert (await _manifest(knowledge, "Unsaid")).language == "en"

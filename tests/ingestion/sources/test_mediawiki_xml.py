@@ -56,7 +56,7 @@ def test_a_page(tmp_path: Path) -> None:
     (only,) = read(tmp_path, dump(page("Port Lyre", revision("A [[town]].\n== Food ==\nEels.[[Kategorija:Towns]]"))))
     assert isinstance(only, Page)
     assert (only.id, only.title, only.url) == ("hollin:Port Lyre", "Port Lyre", "https://wiki.hollin/wiki/Port_Lyre")
-    assert (only.revision, only.modified, only.language) == ("7", "2025-01-02T03:04:05Z", "en")
+    assert (only.revision, only.modified, only.wiki_language) == ("7", "2025-01-02T03:04:05Z", "en")
     assert only.text == "A town.\n\n## Food\n\nEels."
     assert [link.target for link in only.links] == ["Town"]
     assert only.categories == ("Towns",)
