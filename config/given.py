@@ -17,8 +17,11 @@ FIRST_VERSION_NAMES = {
     "HYBRID_RAG_WEB_LIMIT": "search.web_limit",
 }
 """The names under which the first version knew four of the settings (mission.md §9)."""
-NOT_SETTINGS = frozenset({"TRIVET_DATA", "TRIVET_CONFIG", "TRIVET_REQUIRE_SERVICES"})
-"""Environment names with our prefix that are not settings: where test data and the settings file are."""
+NOT_SETTINGS = frozenset(
+    {"TRIVET_CONFIG", "TRIVET_DATA", "TRIVET_EXAMPLES", "TRIVET_REQUIRE_SERVICES", "TRIVET_SERVICES_CACHE"}
+    | {"TRIVET_TEST_SITE_URL"}
+)
+"""Environment names with our prefix that are not settings: where the settings file is, and what tests go by."""
 
 
 class SettingsProblem(ValueError):  # noqa: N818 — `graph.errors.SettingsError` is what the layers above raise
