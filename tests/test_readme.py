@@ -71,8 +71,9 @@ def test_ci_runs_the_second_command() -> None:
     assert "run --frozen pytest" in ci
 
 
-def test_the_demo_prints_what_the_readme_shows(cli: InProcessCli) -> None:
-    """The first command without its set-up, which needs a package index; `.ci/run` in a fresh clone does that part."""
+def test_the_demo_prints_what_the_readme_shows(sample_home: Path, cli: InProcessCli) -> None:
+    """The first command without its set-up, which needs a package index. Its store is there already, to save time."""
+    shutil.copytree(sample_home / "home", cli.home / "demo")
     (shown,) = blocks("text demo")
     ended = cli("demo")
     assert ended.code == 0
@@ -82,7 +83,8 @@ def test_the_demo_prints_what_the_readme_shows(cli: InProcessCli) -> None:
     assert [line for line in answers if unnumbered(line) not in unnumbered(ended.out)] == []
 
 
-def test_the_tour_works(cli: InProcessCli) -> None:
+def test_the_tour_works(sample_home: Path, cli: InProcessCli) -> None:
+    shutil.copytree(sample_home / "home", cli.home)
     steps = tour()
     assert len(steps) >= 5
     for step in steps:

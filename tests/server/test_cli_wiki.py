@@ -11,7 +11,7 @@ import pytest
 
 from graph.home import HomeLock
 from server.commands.demo import QUESTIONS
-from tests.server.cli_runner import TIMEOUT, Cli, InProcessCli
+from tests.server.cli_runner import TIMEOUT, InProcessCli
 
 PAGES = 18
 """Published pages of the sample wiki."""
@@ -233,10 +233,11 @@ def test_eval_of_no_benchmark_is_refused(cli: InProcessCli) -> None:
 # --- demo -----------------------------------------------------------------------------------------------------------
 
 
-def test_demo_answers_its_questions_with_citations(cli: InProcessCli) -> None:
-    ended = cli("demo", "--json")
+def test_demo_answers_its_questions_with_citations(wiki: InProcessCli) -> None:
+    ended = wiki("demo", "--json", "--home", wiki.home)
     assert ended.code == 0, ended.err
-    assert ended.json["home"] == str(cli.home / "demo")
+    assert ended.json["home"] == str(wiki.home)
+    assert ended.json["report"]["embedded"] == 0
     responses = [item["response"] for item in ended.json["answers"]]
     assert "212" in responses[0]["answer"]
     assert responses[0]["citations"]
@@ -287,17 +288,18 @@ def test_a_running_server_is_asked(wiki: InProcessCli) -> None:
     assert server.returncode == 0
 
 
-def test_ctrl_c_ends_tidily_and_the_next_run_goes_on(sample_home: Path, shell: Cli) -> None:
-    shutil.copytree(sample_home / "wiki", shell.folder / "wiki")
+def test_ctrl_c_ends_tidily_and_the_next_run_goes_on(cli: InProcessCli) -> None:
+    (cli.folder / "wiki").mkdir()
     for number in range(40):
         text = f"# Page {number}\n\nThe number {number} is written on a stone in Norvik.\n"
-        (shell.folder / "wiki" / f"page-{number}.md").write_text(text, encoding="utf-8")
-    with shell.start("ingest", "wiki", "--set", "ingestion.batch_chunks=4") as running:
+        (cli.folder / "wiki" / f"page-{number}.md").write_text(text, encoding="utf-8")
+    with cli.cli.start("ingest", "wiki", "--set", "ingestion.batch_chunks=4") as running:
         assert running.stderr is not None
         running.stderr.readline()  # it has begun
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=TIMEOUT)
     assert running.returncode == 130
     assert "Traceback" not in err
-    assert shell.process("ingest", "wiki").code == 0
-    assert shell.process("verify").code == 0
+    report = cli("ingest", "wiki", "--json").json
+    assert report["added"] + report["unchanged"] == 40
+    assert cli("verify").code == 0
