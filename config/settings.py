@@ -76,7 +76,7 @@ class RerankSettings(Section):
     candidates: int = Field(20, ge=1, le=100, description="How many of the fused ranking are scored.")
     budget_seconds: float = Field(0.8, gt=0, le=60, description="What is not scored by then keeps its fused order.")
     weight: float = Field(
-        0.5,
+        0.3,
         ge=0,
         le=1,
         description="Weight of the cross-encoder's order against the fused order; 1 ignores the latter.",

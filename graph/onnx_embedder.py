@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding
 
-from graph.onnx_models import OnnxModel, length_batches, open_model, worker_count
+from graph.onnx_models import OnnxModel, length_batches, open_model, open_tokenizer, worker_count
 
 MAX_TOKENS = 512
 
@@ -36,9 +36,7 @@ class OnnxEmbedder:
         self.model = name
         self.max_tokens = MAX_TOKENS
         self._model = open_model(folder, max_tokens=MAX_TOKENS)
-        self._counter = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._counter.no_truncation()
-        self._counter.no_padding()
+        self._counter = open_tokenizer(folder)
         self._prefix = query_prefix
         self._pooling = pooling
         self._batch_size = batch_size

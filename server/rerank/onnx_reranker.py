@@ -56,8 +56,8 @@ class OnnxReranker:
 
 
 def promising_batches(encodings: list[Encoding]) -> list[list[int]]:
-    """Batches in the caller's order of promise, a few runs' worth at a time sorted by length inside."""
-    window = BATCH_SIZE * 4
+    """Batches in the caller's order of promise; two batches' worth at a time is sorted by length, to pad less."""
+    window = BATCH_SIZE * 2
     batches: list[list[int]] = []
     for start in range(0, len(encodings), window):
         lengths = [len(encoding.ids) for encoding in encodings[start : start + window]]

@@ -1,0 +1,51 @@
+"""The bundled cross-encoder: it tells what fits, keeps the order of its input and its budget."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from graph.onnx_models import bundled_model_dir
+from server.rerank.onnx_reranker import OnnxReranker
+
+PASSAGES = [
+    "Animal Farm is a novella by George Orwell, first published in 1945.",
+    "The lighthouse stands on a reef.",
+    "George Orwell wrote Animal Farm.",
+]
+
+
+@pytest.fixture(scope="module")
+def reranker() -> OnnxReranker:
+    return OnnxReranker(bundled_model_dir("reranker_en"), name="bundled")
+
+
+async def test_scores_come_in_the_order_of_the_passages(reranker: OnnxReranker) -> None:
+    scores = await reranker.score("Who wrote Animal Farm?", PASSAGES, budget=60)
+    assert scores[0] is not None
+    assert scores[1] is not None
+    assert scores[2] is not None
+    assert min(scores[0], scores[2]) > 4
+    assert scores[1] < -8
+
+
+async def test_a_batch_changes_no_score(reranker: OnnxReranker) -> None:
+    together = await reranker.score("Who wrote Animal Farm?", PASSAGES * 3, budget=60)
+    alone = await reranker.score("Who wrote Animal Farm?", PASSAGES[:1], budget=60)
+    assert together[0] == pytest.approx(alone[0], abs=0.2)  # int8: padding moves the last bits
+
+
+async def test_what_does_not_fit_the_budget_is_not_scored_and_the_first_are_tried_first(reranker: OnnxReranker) -> None:
+    started = time.monotonic()
+    scores = await reranker.score("Who?", ["word " * 400] * 60, budget=0.5)
+    assert time.monotonic() - started < 10
+    assert None in scores
+    assert scores.index(None) >= 4 or scores[0] is None
+    assert await reranker.score("Who?", PASSAGES, budget=0) == [None] * 3
+
+
+async def test_extremes(reranker: OnnxReranker) -> None:
+    assert await reranker.score("Who?", [], budget=1) == []
+    long = await reranker.score("why " * 5000, ["", "x" * 10_000, "\x00"], budget=60)
+    assert all(isinstance(score, float) for score in long)
