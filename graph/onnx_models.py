@@ -78,7 +78,7 @@ def open_tokenizer(folder: Path) -> Tokenizer:
     path = folder / "tokenizer.json"
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # noqa: BLE001 - the library raises nothing narrower
+    except Exception as error:
         raise SettingsError(f"{path} is not a tokenizer: {error}") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
