@@ -6,7 +6,7 @@ here the graph is made of titles and names alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,23 +104,21 @@ class Walk:
             chunks = restart * chunk_seeds + walking * to_chunks
         return Masses(entities, chunks)
 
-    def strongest_entity(self, chunk: int, seeds: Vector, masses: Masses) -> int | None:
-        """The entity that gives a chunk the most mass; one of the question's own wins over any other."""
-        return _strongest(self.to_chunks, chunk, masses.entities + 1e3 * seeds)
+    def givers_of_chunk(self, chunk: int, mass: Vector, count: int) -> list[tuple[int, float]]:
+        """The entities that give a chunk the most of their mass, and how much, best first."""
+        return _strongest(self.to_chunks, chunk, mass, count)
 
-    def strongest_chunk(self, entity: int, masses: Masses, visited: Set[int]) -> int | None:
-        """The chunk that gives an entity the most mass, `visited` ones left out."""
-        mass = masses.chunks.copy()
-        mass[list(visited)] = 0.0
-        return _strongest(self.to_entities, entity, mass)
+    def givers_of_entity(self, entity: int, mass: Vector, count: int) -> list[tuple[int, float]]:
+        """The chunks that give an entity the most of their mass, and how much, best first."""
+        return _strongest(self.to_entities, entity, mass, count)
 
 
-def _strongest(steps: sparse.csr_array, row: int, mass: Vector) -> int | None:
+def _strongest(steps: sparse.csr_array, row: int, mass: Vector, count: int) -> list[tuple[int, float]]:
     start, end = steps.indptr[row], steps.indptr[row + 1]
-    given = steps.data[start:end] * mass[steps.indices[start:end]]
-    if given.size == 0 or given.max() <= 0:
-        return None
-    return int(steps.indices[start + int(given.argmax())])
+    columns = steps.indices[start:end]
+    given = steps.data[start:end] * mass[columns]
+    best = np.lexsort((columns, -given))[:count]
+    return [(int(columns[place]), float(given[place])) for place in best if given[place] > 0]
 
 
 def _edges(

@@ -17,6 +17,8 @@ from server.keywords import Keywords, QuestionWords, choose_keywords, keys_to_lo
 
 PATH_HOPS = 3
 """Chunks a path may go through; the walk itself has spread no further that counts."""
+PATH_WIDTH = 4
+"""Ways back that are looked at from each node."""
 
 
 class WalkCache:
@@ -160,23 +162,42 @@ def top_chunks(walk: Walk, mass: Vector, limit: int) -> list[Scored]:
 
 
 def path_to(exploration: Exploration, chunk: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(names of the entities of the question that led here, ids of entities and chunks from the question to `chunk`).
+    """(names of the entities of the question that led here, names of entities and ids of chunks on the way).
 
-    Walks back along the edges that brought the most mass. Empty where the chunk was not reached from an entity.
+    The shortest way, and of those the one that brought the most mass among the strongest few at each step.
+    Empty where the chunk was not reached from an entity within `PATH_HOPS` chunks.
     """
-    walk, masses = exploration.walk, exploration.masses
-    place = walk.chunk_index(chunk)
-    steps: list[str] = []
-    visited: set[int] = set()
-    while place is not None and len(visited) < PATH_HOPS and place not in visited:
-        visited.add(place)
-        entity = walk.strongest_entity(place, exploration.seeds, masses)
-        if entity is None:
-            return (), ()
-        steps.insert(0, walk.graph.entity_names[entity])
-        if exploration.seeds[entity] > 0:
-            return (walk.graph.entity_names[entity],), tuple(steps)
-        place = walk.strongest_chunk(entity, masses, visited)
-        if place is not None:
-            steps.insert(0, walk.graph.chunk_ids[place])
+    place = exploration.walk.chunk_index(chunk)
+    if place is None:
+        return (), ()
+    for hops in range(1, PATH_HOPS + 1):
+        route = _route(exploration, place, hops, frozenset())
+        if route is not None:
+            return route.steps[:1], route.steps
     return (), ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way from an entity of the question to a chunk, and the share of mass that went it."""
+
+    share: float
+    steps: tuple[str, ...]
+
+
+def _route(exploration: Exploration, chunk: int, hops: int, visited: frozenset[int]) -> Route | None:
+    """The best way to a chunk over exactly `hops - 1` other chunks."""
+    walk, seeds, masses = exploration.walk, exploration.seeds, exploration.masses
+    names, ids = walk.graph.entity_names, walk.graph.chunk_ids
+    if hops == 1:
+        given = walk.givers_of_chunk(chunk, seeds, 1)
+        return Route(given[0][1], (names[given[0][0]],)) if given else None
+    best: Route | None = None
+    for entity, to_chunk in walk.givers_of_chunk(chunk, masses.entities, PATH_WIDTH):
+        for before, to_entity in walk.givers_of_entity(entity, masses.chunks, PATH_WIDTH):
+            if before == chunk or before in visited:
+                continue
+            way = _route(exploration, before, hops - 1, visited | {chunk})
+            if way is not None and (best is None or way.share * to_chunk * to_entity > best.share):
+                best = Route(way.share * to_chunk * to_entity, (*way.steps, ids[before], names[entity]))
+    return best

@@ -66,7 +66,7 @@ async def search(question: Question, backends: Backends) -> SearchResult:
 
     with watch.stage("evidence"):
         limit = question.limit or backends.settings.search.evidence_limit
-        chosen = await asyncio.to_thread(with_paths, order.candidates, wiki.exploration, backends.state)
+        chosen = await asyncio.to_thread(with_paths, order.candidates[: 3 * limit], wiki.exploration, backends.state)
         evidence = await asyncio.to_thread(evidence_of, chosen, backends.state, backends.settings.search, limit=limit)
     return SearchResult(
         question=question.text,
