@@ -91,6 +91,6 @@ def test_the_latgalian_sample(data_dir: Path) -> None:
     assert pages["Grybuli"].page_type is PageType.DISAMBIGUATION
     assert pages["Caracal caracal"].page_type is PageType.ARTICLE
     assert pages["Latgaļu iedīni"].page_type is PageType.LIST
-    assert all(page.language == "ltg" for page in pages.values())
+    assert all(page.wiki_language == "ltg" for page in pages.values())
     assert pages["Grybuli"].url == "https://ltg.wikipedia.org/wiki/Grybuli"
     assert "Rēznis nūvods" in {link.target for page in pages.values() for link in page.links}
