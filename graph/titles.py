@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from graph.model import Entity
-from graph.names import QUALIFIER, is_quantity, name_key, title_keys
+from graph.names import is_quantity, name_key, title_keys
 
 LONGEST_TITLE = 8
 """Words of a title that are looked for in text."""
@@ -332,13 +332,17 @@ def longest_matches(tokens: Sequence[str], titles: TitleDictionary, links: Mappi
             position += 1
 
 
+def longest_from(token: str) -> int:
+    """Tokens of the longest key that is looked for from this one on."""
+    return LONGEST_UNSPACED if len(token) == 1 and not token.isascii() else LONGEST_TITLE
+
+
 def key_starts(keys: Iterable[str]) -> dict[str, int]:
     """First token → length of its longest key, for `longest_matches`. Longer keys than are looked for are left out."""
     starts: dict[str, int] = {}
     for key in keys:
         tokens = key.split()
-        spaced = len(tokens[0]) > 1 or tokens[0].isascii()
-        if len(tokens) <= (LONGEST_TITLE if spaced else LONGEST_UNSPACED):
+        if len(tokens) <= longest_from(tokens[0]):
             starts[tokens[0]] = max(starts.get(tokens[0], 0), len(tokens))
     return starts
 
@@ -372,8 +376,3 @@ def name_keys(names: Iterable[str]) -> Iterator[str]:
         key = name_key(name)
         if key and is_nameable(key) and not is_quantity(key) and key.count(" ") < LONGEST_UNSPACED:
             yield key
-
-
-def bare_title(title: str) -> str:
-    """A title as people say it: without its qualifier."""
-    return QUALIFIER.sub("", title)

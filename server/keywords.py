@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graph.model import Entity
 from graph.names import words
-from graph.titles import FUNCTION_WORDS, LONGEST_TITLE, LONGEST_UNSPACED, is_nameable, name_keys
+from graph.titles import FUNCTION_WORDS, is_nameable, longest_from, name_keys
 
 QUOTED = re.compile(r"[\"“”„«»「」『』]([^\"“”„«»「」『』]{2,200})[\"“”„«»「」『』]")
 LONGEST_QUESTION = 400
@@ -66,9 +66,7 @@ class QuestionWords:
         """Every run of tokens that could be a title or a name, longest first at each place."""
         spans = []
         for start in range(len(self.tokens)):
-            first = self.tokens[start]
-            longest = LONGEST_UNSPACED if len(first) == 1 and not first.isascii() else LONGEST_TITLE
-            for length in range(min(longest, len(self.tokens) - start), 0, -1):
+            for length in range(min(longest_from(self.tokens[start]), len(self.tokens) - start), 0, -1):
                 key = " ".join(self.tokens[start : start + length])
                 if is_nameable(key):
                     spans.append(Span(key, start, length, any(self.capitalised[start : start + length])))

@@ -33,11 +33,8 @@ pytestmark = [pytest.mark.data, pytest.mark.slow]
 ENWIKI = "wikis/mediawiki_xml_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 
 
-class WideEmbedder(HashEmbedder):
-    """As wide as the bundled model, whose store it fills."""
-
-    def __init__(self) -> None:
-        super().__init__(384)
+WIDTH = 384
+"""Of the bundled model, whose store is filled."""
 
 
 @asynccontextmanager
@@ -47,7 +44,7 @@ async def opened(*, names: bool = False) -> AsyncIterator[tuple[Backends, Knowle
         backends = await open_backends(Settings(home=home), command="test")
         recognizer = Recognizer(("en",)) if names else Recognizer(())
         try:
-            yield backends, replace(backends.knowledge, embedder=WideEmbedder(), recognizer=recognizer)
+            yield backends, replace(backends.knowledge, embedder=HashEmbedder(WIDTH), recognizer=recognizer)
         finally:
             await backends.close()
 

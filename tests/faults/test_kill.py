@@ -33,11 +33,8 @@ asyncio.run(run(pathlib.Path(sys.argv[1]), int(sys.argv[2])))
 """
 
 
-class WideEmbedder(HashEmbedder):
-    """As wide as the bundled model, whose store it fills."""
-
-    def __init__(self) -> None:
-        super().__init__(384)
+WIDTH = 384
+"""Of the bundled model, whose store is filled."""
 
 
 def wiki(edition: int) -> ListSource:
@@ -55,7 +52,7 @@ def wiki(edition: int) -> ListSource:
 
 async def knowledge_in(home: Path) -> tuple[Knowledge, object]:
     backends = await open_backends(Settings(home=home), command="kill test")
-    return replace(backends.knowledge, embedder=WideEmbedder(), recognizer=Recognizer(())), backends
+    return replace(backends.knowledge, embedder=HashEmbedder(WIDTH), recognizer=Recognizer(())), backends
 
 
 async def run(home: Path, edition: int) -> None:
