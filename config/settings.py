@@ -52,11 +52,28 @@ class Section(BaseModel):
 class EmbedderSettings(Section):
     """[embedder]"""
 
+    provider: Literal["onnx", "ollama", "openai", "flag"] = Field(
+        "onnx",
+        description="Who embeds: the machine itself (onnx), Ollama, an OpenAI-compatible API (also TEI and vLLM), "
+        "or FlagEmbedding (the extra `flag`).",
+    )
+    name: str = Field(
+        "bge-small-en-v1.5",
+        description="The model's name there. Stamped on every store; one made with another name is refused.",
+    )
     model_dir: Path | None = Field(
         None, description="A folder with model.onnx and tokenizer.json instead of the bundled bge-small-en-v1.5."
     )
-    name: str = Field(
-        "bge-small-en-v1.5", description="Stamped on every stored vector; a store made with another name is refused."
+    url: WebAddress = Field(
+        "http://127.0.0.1:11434", description="Address of Ollama, or of an OpenAI-compatible API up to and with /v1."
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="Key of the OpenAI-compatible API.")
+    dimension: int = Field(0, ge=0, le=65_536, description="Numbers in a vector; 0 asks the service once.")
+    max_tokens: int = Field(512, ge=32, le=1_000_000, description="What a service's model can read of one text.")
+    seconds: float = Field(30.0, gt=0, le=3600, description="Deadline of a service for one batch of passages.")
+    passage_prefix: str = Field("", description="Put before passages by services, for models that want it.")
+    learned_sparse: bool = Field(
+        False, description="Use the words' weights that the model learned (BGE-M3 through `flag`) in place of BM25."
     )
     query_prefix: str = Field(
         "Represent this sentence for searching relevant passages: ", description="Put before questions, not passages."
@@ -70,6 +87,14 @@ class RerankSettings(Section):
     """[rerank]"""
 
     enabled: bool = Field(True, description="Let the cross-encoder have the last word on the order.")
+    provider: Literal["onnx", "tei", "jina", "flag", "llm"] = Field(
+        "onnx",
+        description="Who scores: the machine itself (onnx), a /rerank service of TEI's kind or of Jina's "
+        "(vLLM, Cohere, llama.cpp), FlagEmbedding (the extra `flag`), or the model of [llm].",
+    )
+    name: str = Field("ms-marco-MiniLM-L12-v2", description="The model's name there.")
+    url: WebAddress = Field("", description="Address of the /rerank service, up to and without /rerank.")
+    api_key: SecretStr = Field(SecretStr(""), description="Key of the /rerank service.")
     model_dir: Path | None = Field(
         None, description="A folder with model.onnx and tokenizer.json instead of the bundled ms-marco-MiniLM-L12-v2."
     )
@@ -106,6 +131,21 @@ class SearchSettings(Section):
     evidence_limit: int = Field(6, ge=1, le=50, description="Entries of evidence for an answer.")
     page_share: int = Field(2, ge=1, le=50, description="The most entries one page may take.")
     dedup_cosine: float = Field(0.92, ge=0, le=1, description="Passages at least this similar are one.")
+
+
+class VectorSettings(Section):
+    """[vectors]"""
+
+    qdrant_url: WebAddress = Field("", description="Qdrant's address; empty keeps the vectors in the home folder.")
+    qdrant_api_key: SecretStr = Field(SecretStr(""), description="Key there.")
+    qdrant_prefix: str = Field(
+        "trivet", pattern=r"^[A-Za-z0-9_-]{1,100}$", description="Start of the names of this wiki's collections there."
+    )
+    qdrant_seconds: float = Field(10.0, gt=0, le=600, description="Deadline of one call of Qdrant.")
+    quantization: Literal["none", "int8"] = Field(
+        "none", description="Keep vectors of one byte for each number in memory; exact ones score the best of them."
+    )
+    on_disk: bool = Field(False, description="Leave exact vectors and the index on Qdrant's disk.")
 
 
 class GraphSettings(Section):
@@ -216,6 +256,7 @@ class Settings(Section):
     embedder: EmbedderSettings = EmbedderSettings()
     rerank: RerankSettings = RerankSettings()
     search: SearchSettings = SearchSettings()
+    vectors: VectorSettings = VectorSettings()
     graph: GraphSettings = GraphSettings()
     web: WebSettings = WebSettings()
     llm: LLMSettings = LLMSettings()
@@ -334,6 +375,16 @@ def _agree(settings: Settings, places: Mapping[str, str]) -> None:
     if settings.llm.provider != "none" and not settings.llm.model:
         place = places.get("llm.provider", "settings")
         raise SettingsProblem(f"{place}: llm.provider is “{settings.llm.provider}” but llm.model is not set.")
+    rerank = settings.rerank
+    if rerank.provider in {"tei", "jina"} and not rerank.url:
+        place = places.get("rerank.provider", "settings")
+        raise SettingsProblem(f"{place}: rerank.provider is “{rerank.provider}” but rerank.url is not set.")
+    if rerank.provider == "llm" and settings.llm.provider == "none":
+        place = places.get("rerank.provider", "settings")
+        raise SettingsProblem(f"{place}: rerank.provider is “llm” but llm.provider is “none”.")
+    if settings.embedder.learned_sparse and settings.embedder.provider != "flag":
+        place = places.get("embedder.learned_sparse", "settings")
+        raise SettingsProblem(f"{place}: embedder.learned_sparse needs embedder.provider “flag”.")
     if settings.answer.caution_below < settings.answer.abstain_below:
         place = places.get("answer.caution_below") or places.get("answer.abstain_below", "settings")
         raise SettingsProblem(f"{place}: answer.caution_below must not be lower than answer.abstain_below.")

@@ -9,9 +9,10 @@ import os
 import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,8 @@ GRAPH_FILE = "graph.db"
 VECTORS_FOLDER = "vectors"
 LOCK_FILE = "lock"
 STAMP_FILE = "store.json"
+OLDER = {"id": "", "vectors": "edge", "graph": "sqlite"}
+"""What stamps of the first version left out."""
 PATIENCE_SECONDS = 0.3
 """`holder` takes the lock for a moment to see whether it is free; so long may an `acquire` be mistaken."""
 
@@ -163,6 +166,12 @@ class HomeStamp:
     trivet_version: str
     """Of the last Trivet that opened it for writing."""
     format: int = FORMAT
+    id: str = ""
+    """Written beside what this store keeps on servers, so that two stores never share a database by accident."""
+    vectors: str = "edge"
+    """Where the vectors are: "edge" (in the folder) or "qdrant"."""
+    graph: str = "sqlite"
+    """Where the graph is: "sqlite" (in the folder) or "neo4j"."""
 
     @classmethod
     def read(cls, home: Path) -> HomeStamp | None:
@@ -178,7 +187,9 @@ class HomeStamp:
             raise _unreadable(path) from error
         # A newer format may have other fields: it is enough to know that it is newer.
         known: dict[str, Any] = (
-            {field.name: said.get(field.name) for field in fields(cls)} if isinstance(said, dict) else {}
+            {field.name: said.get(field.name, OLDER.get(field.name)) for field in fields(cls)}
+            if isinstance(said, dict)
+            else {}
         )
         if not isinstance(known.get("format"), int) or not isinstance(known.get("trivet_version"), str):
             raise _unreadable(path)
@@ -191,13 +202,15 @@ class HomeStamp:
             raise _unreadable(path)
         return cls(**known)
 
-    def settle(self, home: Path) -> None:
-        """Stamp a new store; refuse one that was made otherwise. The caller holds the lock."""
+    def settle(self, home: Path) -> HomeStamp:
+        """Stamp a new store, with an id of its own; refuse one that was made otherwise. The caller holds the lock."""
         found = self.read(home)
         if found is not None:
             self.check(home, found)
-        if found != self:
-            self.write(home)
+        stamp = replace(self, id=(found.id if found else self.id) or uuid.uuid4().hex[:16])
+        if found != stamp:
+            stamp.write(home)
+        return stamp
 
     def check(self, home: Path, found: HomeStamp) -> None:
         """Raises `StoreVersionError` where a store made as `found` says cannot be used as `self` says."""
@@ -217,9 +230,25 @@ class HomeStamp:
                 f"The store in {home} was made with BM25 for {found.bm25_language} and the language set is "
                 f"{self.bm25_language}; {again}"
             )
+        for what, where, wanted in (("vectors", found.vectors, self.vectors), ("graph", found.graph, self.graph)):
+            if where != wanted:
+                raise StoreVersionError(MOVED[wanted].format(home=home, what=what))
 
     def write(self, home: Path) -> None:
         write_atomically(home / STAMP_FILE, json.dumps(asdict(self), indent=2) + "\n")
+
+
+MOVED = {
+    "edge": "The {what} of the store in {home} are in Qdrant, and vectors.qdrant_url is not set; set it, or get them "
+    "back: `trivet migrate --to embedded`.",
+    "qdrant": "The {what} of the store in {home} are in that folder, and vectors.qdrant_url is set; unset it, or move "
+    "them there: `trivet migrate --to servers`.",
+    "sqlite": "The {what} of the store in {home} is in Neo4j, and graph.neo4j_url is not set; set it, or get it back: "
+    "`trivet migrate --to embedded`.",
+    "neo4j": "The {what} of the store in {home} is in that folder, and graph.neo4j_url is set; unset it, or move it "
+    "there: `trivet migrate --to servers`.",
+}
+"""By where the settings look, what to say where it is elsewhere."""
 
 
 def _unreadable(path: Path) -> StoreCorruptError:

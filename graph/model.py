@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CHUNK_NAMESPACE = uuid.UUID("6d2f4a0e-6e0c-5f0b-9a55-747269766574")
-"""Any fixed value; if it changed, every stored chunk would get a new id."""
+CHUNK_NAMESPACE = uuid.UUID("6d2f4a0e-6e0c-5f0b-9a55-747269766574")  # if it changed, so would every chunk's id
 
 
 class PageType(StrEnum):
@@ -245,7 +244,7 @@ class Neighbourhood:
     chunk_frequency: NDArray[np.int32]
     chunk_total: int
     version: str = ""
-    """Changes whenever the graph does; equal versions of a whole graph may share prepared matrices."""
+    """Changes with the graph; equal versions of a whole graph may share prepared matrices. "" for a part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,12 +271,13 @@ class SearchFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPoint:
-    """A chunk as the vector store takes it. `text` is embedded as BM25 by the store itself."""
+    """A chunk as the vector store takes it: it makes BM25 of `text`, unless the embedder gave weights (`sparse`)."""
 
     chunk_id: str
     dense: NDArray[np.float32]
     text: str
-    payload: Mapping[str, str | int | list[str]]
+    sparse: dict[int, float] | None = None
+    payload: Mapping[str, str | int | list[str]] = field(default_factory=dict)
     """source, page_id, page_type, language, categories: what `SearchFilter` may ask for."""
 
 

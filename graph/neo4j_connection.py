@@ -71,6 +71,7 @@ class Neo4jConnection:
         user: str,
         password: str,
         database: str = "neo4j",
+        home: str = "",
         pool_size: int = 20,
         acquire_seconds: float = 10.0,
         connect_seconds: float = 5.0,
@@ -80,6 +81,7 @@ class Neo4jConnection:
         self._user = user
         self._password = password
         self._database = database
+        self._home = home
         self._options: dict[str, Any] = {
             "max_connection_pool_size": pool_size,
             "connection_acquisition_timeout": acquire_seconds,
@@ -154,7 +156,7 @@ class Neo4jConnection:
         if self._refused is not None and time.monotonic() < self._refused_until:
             raise self._refused
         await self._check_version()
-        ((found, *_),) = await self._read(_reading(cypher.MARKER))
+        ((found, store, _, home),) = await self._read(_reading(cypher.MARKER))
         if found is None:
             await self._take()
         elif found > FORMAT:
@@ -162,6 +164,14 @@ class Neo4jConnection:
                 f"{self.shown} was written by a newer Trivet (its format is {found}, this one knows {FORMAT}); "
                 "use that one, or another graph.neo4j_database."
             )
+        elif self._home and home not in (self._home, "", None):
+            raise StoreVersionError(
+                f"{self.shown} holds the graph of another wiki's store (id {home}, this one's is {self._home}); set "
+                "graph.neo4j_database or graph.neo4j_url to one of its own, or empty that one if its store is gone: "
+                "MATCH (n) DETACH DELETE n"
+            )
+        elif self._home != home:
+            await self._write(_writing(cypher.MARK, format=found, store=store, home=self._home or home))
         self._ours = True
 
     async def _check_version(self) -> None:
@@ -181,7 +191,7 @@ class Neo4jConnection:
             )
         for statement in cypher.CONSTRAINTS:
             await self._write(_writing(statement))
-        await self._write(_writing(cypher.MARK, format=FORMAT, store=uuid.uuid4().hex[:16]))
+        await self._write(_writing(cypher.MARK, format=FORMAT, store=uuid.uuid4().hex[:16], home=self._home))
 
     @asynccontextmanager
     async def _errors(self) -> AsyncIterator[None]:

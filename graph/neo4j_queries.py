@@ -23,14 +23,15 @@ CONSTRAINTS = tuple(
 
 # --- the database itself ------------------------------------------------------------------------------------------
 
-MARKER = "OPTIONAL MATCH (s:TrivetStore {id: 'trivet'}) RETURN s.format, s.store, s.number"
+MARKER = "OPTIONAL MATCH (s:TrivetStore {id: 'trivet'}) RETURN s.format, s.store, s.number, s.home"
 FOREIGN = """
 OPTIONAL MATCH (node)
 WITH node LIMIT 1000
 RETURN count(node), collect(DISTINCT labels(node)[0])[..5]"""
 MARK = """
 MERGE (s:TrivetStore {id: 'trivet'})
-ON CREATE SET s.format = $format, s.store = $store, s.number = 0, s.next = 0"""
+ON CREATE SET s.format = $format, s.store = $store, s.number = 0, s.next = 0
+SET s.home = $home"""
 BEGIN_WRITE = """
 MATCH (s:TrivetStore {id: 'trivet'})
 SET s.number = s.number + 1, s.next = s.next + $rows
@@ -128,6 +129,10 @@ MATCH (e:TrivetEntity {id: found[0]})
 WHERE e.known
 CREATE (c)-[:MENTIONS {count: found[1]}]->(e)"""
 
+CLEAR_PART = tuple(
+    f"MATCH (node:{label}) WITH node LIMIT 5000 DETACH DELETE node RETURN count(node)"
+    for label in ("TrivetChunk", "TrivetPage", "TrivetAlias", "TrivetEntity", "TrivetCategory")
+)
 UNUSED = "NOT EXISTS { (e)<-[:MENTIONS]-() } AND NOT EXISTS { (e)-[:TITLE_OF]->() }"
 FORGET_UNUSED = f"""
 MATCH (e:TrivetEntity)

@@ -72,6 +72,12 @@ class Neo4jGraph:
     async def prune_entities(self) -> int:
         return await self._write(_prune)
 
+    async def clear(self) -> None:
+        """In parts, as one transaction over a large graph would not fit into the server's memory."""
+        for query in cypher.CLEAR_PART:
+            while await self._write(partial(_count, query=query)):
+                pass
+
     async def _write(self, work: Callable[[Transaction, int], Awaitable[T]], *, rows: int = 0) -> T:
         """`work` gets the first of `rows` numbers that no node has."""
 
@@ -172,6 +178,11 @@ class Neo4jGraph:
 
 async def _with_ids(tx: Transaction, _first: int, *, query: str, ids: Iterable[str]) -> None:
     await tx.write(query, ids=_ids(ids))
+
+
+async def _count(tx: Transaction, _first: int, *, query: str) -> int:
+    ((count,),) = await tx.rows(query)
+    return int(count)
 
 
 async def _put_entities(tx: Transaction, first: int, *, entities: Sequence[Entity]) -> None:
@@ -290,7 +301,7 @@ def _seen(task: asyncio.Task[GraphArrays]) -> None:
 
 
 async def _version(tx: Transaction) -> str:
-    ((_, store, number),) = await tx.rows(cypher.MARKER)
+    ((_, store, number, _),) = await tx.rows(cypher.MARKER)
     return f"{store}-{number}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,17 @@ class Embedder(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class SparseEmbedder(Embedder, Protocol):
+    """One whose model also weighs the words (BGE-M3): token number → weight, in place of BM25."""
+
+    async def embed_passages_both(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[dict[int, float]]]:
+        """As `embed_passages`, and the weights of each text."""
+        ...
+
+    async def embed_question_both(self, question: str) -> tuple[NDArray[np.float32], dict[int, float]]: ...
+
+
 class VectorStore(Protocol):
     """Dense and BM25 vectors of chunks. Writing is idempotent by chunk id."""
 
@@ -81,8 +92,11 @@ class VectorStore(Protocol):
         text: str,
         limit: int,
         where: SearchFilter | None = None,
+        sparse: dict[int, float] | None = None,
     ) -> VectorRankings:
         """Best `limit` of each ranking. `dense=None` (the embedder is down) leaves BM25 alone to rank.
+
+        `sparse`: the question's weights, where the embedder gives them in place of BM25.
 
         Ties are ordered by chunk id. An unknown collection is empty, not an error.
         """
@@ -95,6 +109,10 @@ class VectorStore(Protocol):
     async def ids(self, collection: str) -> set[str]: ...
     async def optimize(self) -> None:
         """Make searching fast after bulk work; may take minutes, never changes results' meaning."""
+        ...
+
+    async def clear(self) -> None:
+        """Remove every collection of this store, and nothing of anybody else's."""
         ...
 
     async def close(self) -> None: ...
@@ -151,6 +169,10 @@ class GraphStore(Protocol):
         ...
 
     async def counts(self) -> GraphCounts: ...
+    async def clear(self) -> None:
+        """Remove everything of this store, and nothing of anybody else's."""
+        ...
+
     async def close(self) -> None: ...
 
 

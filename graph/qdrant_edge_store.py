@@ -21,10 +21,10 @@ import numpy as np
 import qdrant_edge as engine
 from numpy.typing import NDArray
 
+from graph.bm25 import SparseEncoder
 from graph.collection_folder import CollectionFolder, check_room, folder_name, size_of, sync_files
 from graph.errors import (
     DependencyFaultError,
-    SettingsError,
     StoreCorruptError,
     StoreError,
     StoreFullError,
@@ -41,8 +41,6 @@ PREFETCH = 4
 EXACT_UP_TO = 20_000
 """Points up to which every vector is compared: approximate search over few, filtered points misses most of them
 (mission.md §3.4), and comparing 6,000 takes 3 ms."""
-K1, B, AVERAGE_LENGTH = 1.2, 0.75, 256.0
-"""BM25's usual values, and the engine's; fixed, as they are part of what is stored."""
 SEARCH_WIDTH = 256
 """HNSW's ef above that size: twice the engine's default, for a millisecond."""
 FILTERED_FIELDS = ("source", "page_type", "language", "categories")
@@ -68,9 +66,8 @@ class QdrantEdge:
     def __init__(self, folder: Path, *, dimension: int, language: str = "english") -> None:
         self._folder = folder
         self._dimension = dimension
-        bm25 = {"tokenizer": "multilingual", "language": language, "k1": K1, "b": B, "average_length": AVERAGE_LENGTH}
-        self._recipe = {"format": FORMAT, "dimension": dimension, "bm25": bm25}
-        self._bm25 = _bm25(language)
+        self._encoder = SparseEncoder(language)
+        self._recipe = {"format": FORMAT, "dimension": dimension, "bm25": self._encoder.recipe}
         self._shards: dict[str, engine.EdgeShard] = {}
         self._unflushed: dict[str, int] = {}
         self._using = threading.RLock()
@@ -94,7 +91,8 @@ class QdrantEdge:
 
     def _point(self, point: VectorPoint) -> engine.Point:
         self._check_vector(point.dense)
-        vectors = {"dense": point.dense.tolist(), "sparse": self._bm25.embed_document(storable(point.text))}
+        sparse = engine.SparseVector(*self._encoder.document(point.text, point.sparse))
+        vectors = {"dense": point.dense.tolist(), "sparse": sparse}
         payload = {key: _payload(value) for key, value in point.payload.items()}
         return engine.Point(uuid.UUID(point.chunk_id), vectors, payload)
 
@@ -138,13 +136,20 @@ class QdrantEdge:
         text: str,
         limit: int,
         where: SearchFilter | None = None,
+        sparse: dict[int, float] | None = None,
     ) -> VectorRankings:
-        return await asyncio.to_thread(self._search, collection, dense, text, limit, where or SearchFilter())
+        words = await asyncio.to_thread(self._encoder.query, text, sparse)
+        return await asyncio.to_thread(self._search, collection, dense, words, limit, where or SearchFilter())
 
     def _search(
-        self, collection: str, dense: NDArray[np.float32] | None, text: str, limit: int, where: SearchFilter
+        self,
+        collection: str,
+        dense: NDArray[np.float32] | None,
+        words: tuple[list[int], list[float]],
+        limit: int,
+        where: SearchFilter,
     ) -> VectorRankings:
-        queries = {"sparse": engine.Query.Nearest(self._bm25.embed_query(storable(text)), using="sparse")}
+        queries = {"sparse": engine.Query.Nearest(engine.SparseVector(*words), using="sparse")}
         if dense is not None:
             self._check_vector(dense)
             queries["dense"] = engine.Query.Nearest(dense.tolist(), using="dense")
@@ -233,6 +238,17 @@ class QdrantEdge:
             self._shards[name] = shard
             files.remove_all_but(new.name)
 
+    async def clear(self) -> None:
+        await asyncio.to_thread(self._clear)
+
+    def _clear(self) -> None:
+        with self._writing, self._using, self._errors():
+            for shard in self._shards.values():
+                shard.close()
+            self._shards.clear()
+            if self._folder.exists():
+                shutil.rmtree(self._folder)
+
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
 
@@ -272,7 +288,9 @@ class QdrantEdge:
         data.mkdir(parents=True)
         config = engine.EdgeConfig(
             vectors={"dense": engine.EdgeVectorParams(size=self._dimension, distance=engine.Distance.Cosine)},
-            sparse_vectors={"sparse": engine.EdgeSparseVectorParams(modifier=engine.Modifier.Idf)},
+            sparse_vectors={
+                "sparse": engine.EdgeSparseVectorParams(modifier=engine.Modifier.Idf if self._encoder.idf else None)
+            },
         )
         shard = engine.EdgeShard.create(str(data), config)
         for field in FILTERED_FIELDS:
@@ -315,24 +333,6 @@ class QdrantEdge:
         return StoreCorruptError(
             f"The vectors in {self._folder} cannot be used ({said}); restore a copy, or run `trivet ingest --rebuild`."
         )
-
-
-def _bm25(language: str) -> engine.Bm25:
-    """The same for documents and questions. The stemmer and the stop words are the language's; the tokenizer
-    also cuts Chinese and Japanese into words."""
-    try:
-        return engine.Bm25(
-            engine.Bm25Config(
-                k=K1,
-                b=B,
-                avg_len=AVERAGE_LENGTH,
-                tokenizer=engine.TokenizerType.Multilingual,
-                ascii_folding=True,
-                language=language,
-            )
-        )
-    except ValueError as error:
-        raise SettingsError(f"The vector store knows no BM25 for {language!r}: {error}.") from error
 
 
 def _run(

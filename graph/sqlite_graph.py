@@ -209,6 +209,14 @@ class SqliteGraph:
             pages=pages, chunks=chunks, entities=entities, mentions=mentions, links=links, categories=categories
         )
 
+    async def clear(self) -> None:
+        await asyncio.to_thread(self._clear)
+
+    def _clear(self) -> None:
+        with self._writing() as connection:
+            for table in ("mentions", "links", "categories", "chunks", "pages", "entity_keys", "entities"):
+                connection.execute(f"DELETE FROM {table}")
+
     def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
         with self._file.reading() as connection:
             return connection.execute(query, values).fetchall()

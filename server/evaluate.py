@@ -14,8 +14,8 @@ from pathlib import Path
 import platformdirs
 
 from config.settings import Settings
-from graph.errors import SourceError
-from graph.model import Scored
+from graph.errors import DependencyDownError, SourceError
+from graph.model import Hit, Scored
 from ingestion.ingest import ingest
 from ingestion.language import detect_language
 from ingestion.report import Progress
@@ -147,7 +147,8 @@ def _runs(question: Question, backends: Backends) -> dict[str, Awaitable[list[st
 
 
 async def _vector(question: Question, backends: Backends) -> list[str]:
-    return _keys((await vector_leg(question, backends)).fused)
+    rankings, _ = await vector_leg(question, backends)
+    return _keys(rankings.fused)
 
 
 async def _graph(question: Question, backends: Backends) -> list[str]:
@@ -158,17 +159,23 @@ async def _graph(question: Question, backends: Backends) -> list[str]:
     return _keys(await live_only(found, question.where, backends.state, limit=DEPTH))
 
 
-async def _wiki(question: Question, backends: Backends) -> list[str]:
+async def _wiki_hits(question: Question, backends: Backends) -> tuple[Hit, ...]:
+    """Raises `DependencyDownError` where a leg failed: a figure without it would be another search's."""
     language = await asyncio.to_thread(detect_language, question.text, default="")
     vector, graph, _ = await run_legs(question, language, backends)
-    return [hit.key for hit in (await fuse_wiki(question, vector.found, graph.found, backends)).hits]
+    if vector.found is None or graph.found is None:
+        name, status = ("vector", vector.status) if vector.found is None else ("graph", graph.status)
+        raise DependencyDownError(f"The {name} leg failed for {question.text!r}: {status}", dependency=name)
+    return (await fuse_wiki(question, vector.found[0], graph.found, backends)).hits
+
+
+async def _wiki(question: Question, backends: Backends) -> list[str]:
+    return [hit.key for hit in await _wiki_hits(question, backends)]
 
 
 async def _reranked(question: Question, backends: Backends) -> list[str]:
-    language = await asyncio.to_thread(detect_language, question.text, default="")
-    vector, graph, _ = await run_legs(question, language, backends)
-    wiki = await fuse_wiki(question, vector.found, graph.found, backends)
-    candidates = await candidates_of(wiki.hits, [], backends, k=backends.settings.search.rrf_k)
+    hits = await _wiki_hits(question, backends)
+    candidates = await candidates_of(hits, [], backends, k=backends.settings.search.rrf_k)
     candidates = await drop_duplicates(candidates, backends)
     order = await reranked(question.text, candidates, backends.reranker, backends.settings.rerank)
     return [candidate.hit.key for candidate in order.candidates]

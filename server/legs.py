@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import structlog
 
-from graph.errors import TrivetError
+from graph.breaker import Breaker
+from graph.errors import DependencyDownError, TrivetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,18 +31,37 @@ class LegResult(Generic[T]):
     status: str
 
 
-async def guarded(name: str, leg: Coroutine[None, None, T], *, seconds: float) -> LegResult[T]:
-    """Run a leg; whatever goes wrong in it is named and never fails the answer (mission.md §4.1)."""
+async def guarded(
+    name: str, leg: Coroutine[None, None, T], *, seconds: float, breaker: Breaker | None = None
+) -> LegResult[T]:
+    """Run a leg; whatever goes wrong in it is named and never fails the answer (mission.md §4.1).
+
+    `breaker`: of the service the leg needs. While it is open the leg is not run, so that a dead service costs a
+    question nothing.
+    """
     try:
-        async with asyncio.timeout(seconds):
-            return LegResult(await leg, OK)
-    except TimeoutError:
+        with breaker.watch() if breaker else nullcontext():
+            return LegResult(await _in_time(leg, name, seconds), OK)
+    except SlowError:
         return LegResult(None, f"timeout after {seconds:g} s")
     except TrivetError as error:
+        leg.close()  # where the breaker did not let it run
         return LegResult(None, f"unavailable: {error}")
     except Exception as error:
         log.exception("leg failed", leg=name)
         return LegResult(None, f"failed: {type(error).__name__}")
+
+
+class SlowError(DependencyDownError):
+    """A leg that ran out of time: to its breaker, a service that is down."""
+
+
+async def _in_time(leg: Coroutine[None, None, T], name: str, seconds: float) -> T:
+    try:
+        async with asyncio.timeout(seconds):
+            return await leg
+    except TimeoutError:
+        raise SlowError(f"timeout after {seconds:g} s", dependency=name) from None
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from graph.errors import DependencyError
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, VectorRankings
+from graph.protocols import SparseEmbedder
 from ingestion.language import detect_language
 from server.answer.gate import check_question
 from server.backends import Backends
@@ -53,7 +54,10 @@ async def search(question: Question, backends: Backends) -> SearchResult:
     legs = {Leg.VECTOR.value: vector.status, Leg.GRAPH.value: graph.status, Leg.WEB.value: web.status}
 
     with watch.stage("fusion"):
-        wiki = await fuse_wiki(question, vector.found, graph.found, backends)
+        rankings, note = vector.found or (None, "")
+        if note:
+            legs[Leg.VECTOR.value] += f" ({note})"
+        wiki = await fuse_wiki(question, rankings, graph.found, backends)
         passages, notes = web.found or ([], [])
         if notes:
             legs[Leg.WEB.value] += f" ({'; '.join(notes)})"
@@ -81,34 +85,45 @@ async def search(question: Question, backends: Backends) -> SearchResult:
 
 async def run_legs(
     question: Question, language: str, backends: Backends
-) -> tuple[LegResult[VectorRankings], LegResult[Exploration], LegResult[tuple[list[WebPassage], list[str]]]]:
+) -> tuple[
+    LegResult[tuple[VectorRankings, str]], LegResult[Exploration], LegResult[tuple[list[WebPassage], list[str]]]
+]:
     """The three legs at once, each with its own deadline."""
-    limits = backends.settings.search
+    limits, breakers = backends.settings.search, backends.breakers
+    explored = explore(
+        question.text, language, backends.graph, backends.recognizer, backends.walks, backends.settings.graph
+    )
     vector, graph, web = await asyncio.gather(
-        guarded("vector", vector_leg(question, backends), seconds=limits.vector_seconds),
         guarded(
-            "graph",
-            explore(
-                question.text, language, backends.graph, backends.recognizer, backends.walks, backends.settings.graph
-            ),
-            seconds=limits.graph_seconds,
+            "vector",
+            vector_leg(question, backends),
+            seconds=limits.vector_seconds,
+            breaker=breakers.get(Leg.VECTOR),
         ),
+        guarded("graph", explored, seconds=limits.graph_seconds, breaker=breakers.get(Leg.GRAPH)),
         web_leg(question, language, backends),
     )
     return vector, graph, web
 
 
-async def vector_leg(question: Question, backends: Backends) -> VectorRankings:
-    """Dense and BM25 rankings of the wiki, and the engine's fusion of both."""
+async def vector_leg(question: Question, backends: Backends) -> tuple[VectorRankings, str]:
+    """Dense and BM25 rankings of the wiki, and the engine's fusion of both; and what is amiss with the embedder.
+
+    An embedding server that is down leaves BM25, which needs none.
+    """
     limit = backends.settings.search.vector_limit
+    dense, sparse, note = None, None, ""
     try:
-        dense = await backends.embedder.embed_question(question.text)
-    except DependencyError:
-        dense = None  # an embedding server that is down leaves BM25, which needs none
+        if isinstance(backends.embedder, SparseEmbedder):
+            dense, sparse = await backends.embedder.embed_question_both(question.text)
+        else:
+            dense = await backends.embedder.embed_question(question.text)
+    except DependencyError as error:
+        note = f"by words alone: {error}"
     rankings = await backends.vectors.search(
-        WIKI, dense=dense, text=question.text, limit=max(limit, 2 * question.limit), where=question.where
+        WIKI, dense=dense, sparse=sparse, text=question.text, limit=max(limit, 2 * question.limit), where=question.where
     )
-    return above_threshold(rankings, backends.settings.search.vector_threshold)
+    return above_threshold(rankings, backends.settings.search.vector_threshold), note
 
 
 async def web_leg(
@@ -146,7 +161,8 @@ async def fuse_wiki(
     if graph is not None and adaptive:
         seeds = fused[: settings.graph.passage_seeds]
         again = spread(graph.keywords, seeds, backends.graph, backends.walks, settings.graph, graph)
-        graph = (await guarded("graph", again, seconds=settings.search.graph_seconds)).found or graph
+        breaker = backends.breakers.get(Leg.GRAPH)
+        graph = (await guarded("graph", again, seconds=settings.search.graph_seconds, breaker=breaker)).found or graph
     limit = max(settings.search.graph_limit, 2 * question.limit)
     reached = await live_only(graph, question.where, backends.state, limit=limit) if graph else ()
     weights = {"graph": settings.search.graph_weight} if adaptive else None

@@ -84,6 +84,7 @@ class FakeVectors:
         text: str,
         limit: int,
         where: SearchFilter | None = None,
+        sparse: dict[int, float] | None = None,
     ) -> VectorRankings:
         points = self.collections[collection].values()
         allowed = {point.chunk_id for point in points if _matches(point, where or SearchFilter())}
@@ -105,6 +106,9 @@ class FakeVectors:
         return set(self.collections[collection])
 
     async def optimize(self) -> None: ...
+    async def clear(self) -> None:
+        self.collections.clear()
+
     async def close(self) -> None: ...
 
 
@@ -274,6 +278,11 @@ class FakeGraph:
             links=sum(entity_id in self.entities for page in pages for entity_id in set(page.link_entities)),
             categories=len({category for page in pages for category in page.categories}),
         )
+
+    async def clear(self) -> None:
+        self.writes += 1
+        for held in (self.pages, self.page_of, self.entities, self.mentions):
+            held.clear()
 
     async def close(self) -> None: ...
 

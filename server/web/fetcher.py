@@ -14,8 +14,8 @@ from collections.abc import AsyncIterable, Mapping
 import certifi
 import httpcore
 
+from graph.breaker import retry_after
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyFaultError
-from server.breaker import retry_after
 from server.web.addresses import WebAddress, follow, parse_url
 from server.web.decoding import decode, decompressed, visible
 from server.web.network import CheckedNetwork, Resolve, SystemResolver

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import httpx
 import msgspec
 
+from graph.breaker import Breaker, retry_after
 from graph.errors import (
     DependencyBusyError,
     DependencyDownError,
@@ -18,7 +19,6 @@ from graph.errors import (
     SettingsError,
 )
 from graph.model import WebResult, WebResults
-from server.breaker import Breaker, retry_after
 
 DEPENDENCY = "searxng"
 MAX_RESPONSE_BYTES = 4_000_000

@@ -267,3 +267,14 @@ async def test_searching_and_writing_at_once(store: VectorStore) -> None:
 
     await asyncio.gather(*(write(batch) for batch in range(4)), *(read() for _ in range(3)), store.optimize())
     assert len(await store.ids("wiki")) == 60
+
+
+async def test_clearing_removes_every_collection_and_the_store_goes_on(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "Animals take over a farm")])
+    await store.upsert("notes", [await point("b", "Ships cross the ocean")])
+    await store.clear()
+    assert await store.ids("wiki") == await store.ids("notes") == set()
+    assert (await ask(store, "farm")).fused == ()
+    await store.clear()
+    await store.upsert("wiki", [await point("c", "Astronauts walk on lunar dust")])
+    assert await store.ids("wiki") == {key("c")}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.breaker import Breaker
 from graph.errors import (
     DependencyBusyError,
     DependencyDownError,
@@ -19,7 +20,6 @@ from graph.errors import (
     QuestionError,
     SettingsError,
 )
-from server.breaker import Breaker
 from server.web.searxng import MAX_QUERY_CHARS, SearXNG, plain_query
 from tests.server.web.site import JSON, Reply, Request, serving
 from tests.services.environment import service

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.breaker import Breaker, BreakerState, retry_after
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyFaultError
-from server.breaker import Breaker, BreakerState, retry_after
 
 
 class Clock:
