@@ -230,22 +230,22 @@ class HomeStamp:
                 f"The store in {home} was made with BM25 for {found.bm25_language} and the language set is "
                 f"{self.bm25_language}; {again}"
             )
-        for what, where, wanted in (("vectors", found.vectors, self.vectors), ("graph", found.graph, self.graph)):
+        for where, wanted in ((found.vectors, self.vectors), (found.graph, self.graph)):
             if where != wanted:
-                raise StoreVersionError(MOVED[wanted].format(home=home, what=what))
+                raise StoreVersionError(MOVED[wanted].format(home=home))
 
     def write(self, home: Path) -> None:
         write_atomically(home / STAMP_FILE, json.dumps(asdict(self), indent=2) + "\n")
 
 
 MOVED = {
-    "edge": "The {what} of the store in {home} are in Qdrant, and vectors.qdrant_url is not set; set it, or get them "
-    "back: `trivet migrate --to embedded`.",
-    "qdrant": "The {what} of the store in {home} are in that folder, and vectors.qdrant_url is set; unset it, or move "
+    "edge": "The vectors of the store in {home} are in Qdrant and vectors.qdrant_url is not set; set it, and if they "
+    "are to come back: `trivet migrate --to embedded`.",
+    "qdrant": "The vectors of the store in {home} are in that folder and vectors.qdrant_url is set; unset it, or move "
     "them there: `trivet migrate --to servers`.",
-    "sqlite": "The {what} of the store in {home} is in Neo4j, and graph.neo4j_url is not set; set it, or get it back: "
-    "`trivet migrate --to embedded`.",
-    "neo4j": "The {what} of the store in {home} is in that folder, and graph.neo4j_url is set; unset it, or move it "
+    "sqlite": "The graph of the store in {home} is in Neo4j and graph.neo4j_url is not set; set it, and if it is to "
+    "come back: `trivet migrate --to embedded`.",
+    "neo4j": "The graph of the store in {home} is in that folder and graph.neo4j_url is set; unset it, or move it "
     "there: `trivet migrate --to servers`.",
 }
 """By where the settings look, what to say where it is elsewhere."""

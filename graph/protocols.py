@@ -106,6 +106,10 @@ class VectorStore(Protocol):
         """The dense vectors of those that exist."""
         ...
 
+    async def weights(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, dict[int, float]]:
+        """The sparse vectors of those that exist, as they were made by BM25 or given by the embedder."""
+        ...
+
     async def ids(self, collection: str) -> set[str]: ...
     async def optimize(self) -> None:
         """Make searching fast after bulk work; may take minutes, never changes results' meaning."""

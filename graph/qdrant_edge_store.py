@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import qdrant_edge as engine
@@ -165,19 +165,24 @@ class QdrantEdge:
         )
 
     async def vectors(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        return await asyncio.to_thread(self._vectors, collection, chunk_ids)
+        found = await asyncio.to_thread(self._retrieve, collection, chunk_ids, "dense")
+        return {key: np.array(vector, np.float32) for key, vector in found}
 
-    def _vectors(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        found: dict[str, NDArray[np.float32]] = {}
+    async def weights(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, dict[int, float]]:
+        found = await asyncio.to_thread(self._retrieve, collection, chunk_ids, "sparse")
+        return {key: dict(zip(vector.indices, vector.values, strict=True)) for key, vector in found}
+
+    def _retrieve(self, collection: str, chunk_ids: Sequence[str], name: str) -> list[tuple[str, Any]]:
+        """(chunk id, vector of that name)"""
+        found: list[tuple[str, Any]] = []
         wanted = _uuids(chunk_ids)
         for start in range(0, len(wanted), READ_AT_ONCE):
             with self._using, self._errors():
                 shard = self._shard(folder_name(collection))
                 if shard is None:
                     break
-                records = shard.retrieve(wanted[start : start + READ_AT_ONCE], False, ["dense"])
-            vectors = {str(record.id): cast(Mapping[str, list[float]], record.vector) for record in records}
-            found.update({chunk_id: np.array(vector["dense"], np.float32) for chunk_id, vector in vectors.items()})
+                records = shard.retrieve(wanted[start : start + READ_AT_ONCE], False, [name])
+            found += [(str(record.id), cast(Mapping[str, Any], record.vector)[name]) for record in records]
         return found
 
     async def ids(self, collection: str) -> set[str]:

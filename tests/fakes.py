@@ -102,6 +102,14 @@ class FakeVectors:
         stored = self.collections[collection]
         return {chunk_id: stored[chunk_id].dense for chunk_id in chunk_ids if chunk_id in stored}
 
+    async def weights(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, dict[int, float]]:
+        stored = self.collections[collection]
+        return {
+            chunk_id: stored[chunk_id].sparse or _word_weights(stored[chunk_id].text)
+            for chunk_id in chunk_ids
+            if chunk_id in stored
+        }
+
     async def ids(self, collection: str) -> set[str]:
         return set(self.collections[collection])
 
@@ -110,6 +118,14 @@ class FakeVectors:
         self.collections.clear()
 
     async def close(self) -> None: ...
+
+
+def _word_weights(text: str) -> dict[int, float]:
+    counts = Counter(words(text))
+    return {
+        int(hashlib.sha1(word.encode()).hexdigest()[:8], 16): count * 2.2 / (count + 1.2)
+        for word, count in counts.items()
+    }
 
 
 def _matches(point: VectorPoint, where: SearchFilter) -> bool:

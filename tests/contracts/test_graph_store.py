@@ -143,6 +143,18 @@ async def test_counts_are_of_what_exists(graph: GraphStore) -> None:
     assert await graph.ids() == ({"w:farm", "w:orwell", "w:talk"}, {"f1", "f2", "o1", "t1"})
 
 
+async def test_clearing_leaves_nothing_and_the_store_goes_on(graph: GraphStore) -> None:
+    await small_wiki(graph)
+    before = await graph.neighbourhood(["farm"], [], ALL)
+    await graph.clear()
+    assert await graph.counts() == GraphCounts(pages=0, chunks=0, entities=0, mentions=0, links=0, categories=0)
+    assert await graph.find_entities(["farm", "orwell"]) == {}
+    assert (await graph.neighbourhood(["farm"], [], ALL)).chunk_ids == ()
+    await graph.clear()
+    await small_wiki(graph)
+    assert seen(await graph.neighbourhood(["farm"], [], ALL)) == seen(before)
+
+
 async def test_an_edge_waits_for_its_entity(graph: GraphStore) -> None:
     await graph.put_pages([GraphPage(page_id="w:a", title_entity="a", chunk_ids=("a1",), link_entities=("b",))])
     assert await graph.linking_pages(["b", "a"]) == {"w:a"}

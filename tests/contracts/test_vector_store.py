@@ -278,3 +278,12 @@ async def test_clearing_removes_every_collection_and_the_store_goes_on(store: Ve
     await store.clear()
     await store.upsert("wiki", [await point("c", "Astronauts walk on lunar dust")])
     assert await store.ids("wiki") == {key("c")}
+
+
+async def test_weights_are_given_back_as_they_are_searched_with(store: VectorStore) -> None:
+    await store.upsert("wiki", [await point("a", "Animals take over a farm"), await point("b", "")])
+    found = await store.weights("wiki", [key("a"), key("b"), key("nobody")])
+    assert set(found) == {key("a"), key("b")}
+    assert len(found[key("a")]) >= 3  # the stop words may be left out
+    assert all(weight > 0 for weight in found[key("a")].values())
+    assert await store.weights("nothing", [key("a")]) == {}

@@ -193,8 +193,8 @@ def test_a_newer_trivet_updates_its_name(home: Path) -> None:
         ),
         (replace(STAMP, dimension=768), r"\(768 numbers\).*\(384\).*`trivet ingest --rebuild`"),
         (replace(STAMP, bm25_language="french"), "BM25 for french.*english.*`trivet ingest --rebuild`"),
-        (replace(STAMP, vectors="qdrant"), "are in that folder.*qdrant_url is set.*`trivet migrate --to servers`"),
-        (replace(STAMP, graph="neo4j"), "is in that folder.*neo4j_url is set.*`trivet migrate --to servers`"),
+        (replace(STAMP, vectors="qdrant"), "vectors .* are in Qdrant .*qdrant_url is not set; .*`.*--to embedded`"),
+        (replace(STAMP, graph="neo4j"), "graph .* is in Neo4j .*neo4j_url is not set; .*`.*--to embedded`"),
         (replace(STAMP, format=0), "has format 0.*writes format 1.*`trivet ingest --rebuild`"),
     ],
 )
@@ -204,6 +204,27 @@ def test_a_store_made_otherwise_is_refused_and_left_alone(home: Path, made_with:
     with pytest.raises(StoreVersionError, match=says):
         STAMP.settle(home)
     assert HomeStamp.read(home) == made_with
+
+
+def test_a_server_that_is_set_later_does_not_hide_what_the_folder_has(home: Path) -> None:
+    prepare_home(home)
+    STAMP.settle(home)
+    with pytest.raises(
+        StoreVersionError, match=r"vectors\.qdrant_url is set; unset it, or .*`trivet migrate --to servers`"
+    ):
+        replace(STAMP, vectors="qdrant").settle(home)
+    with pytest.raises(
+        StoreVersionError, match=r"graph\.neo4j_url is set; unset it, or .*`trivet migrate --to servers`"
+    ):
+        replace(STAMP, graph="neo4j").settle(home)
+
+
+def test_a_stamp_of_the_first_version_means_the_folder(home: Path) -> None:
+    prepare_home(home)
+    said = {"embedding_model": "bge-small", "dimension": 384, "bm25_language": "english", "format": 1}
+    (home / STAMP_FILE).write_text(json.dumps({**said, "trivet_version": "0.1.0"}))
+    assert HomeStamp.read(home) == STAMP
+    assert len(STAMP.settle(home).id) == 16
 
 
 def test_a_store_of_a_newer_trivet_is_refused_whatever_else_it_says(home: Path) -> None:
