@@ -268,10 +268,21 @@ def erase_store(home: Path) -> None:
     """Remove everything but the lock, which the caller holds: the first half of a rebuild. The stamp goes first."""
     with _folder_errors(home):
         for name in (STAMP_FILE, STATE_FILE, GRAPH_FILE):
-            for suffix in ("", "-wal", "-shm"):
-                (home / f"{name}{suffix}").unlink(missing_ok=True)
+            _unlink(home / name)
         if (home / VECTORS_FOLDER).exists():
             shutil.rmtree(home / VECTORS_FOLDER)
+
+
+def erase_graph_file(home: Path) -> None:
+    """For a graph that has moved elsewhere; nobody has it open."""
+    with _folder_errors(home):
+        _unlink(home / GRAPH_FILE)
+
+
+def _unlink(path: Path) -> None:
+    """A file, and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -26,13 +26,13 @@ from graph.model import (
     PageType,
     SkippedPage,
     VectorPoint,
-    embedded_text,
 )
 from graph.protocols import Source
 from graph.titles import TitleDictionary
 from ingestion.chunks import chunk_page
 from ingestion.language import detect_language
 from ingestion.link import graph_page, link_chunks
+from ingestion.points import embedded_points, stored_points
 from ingestion.reading import read_in_thread
 from ingestion.report import IngestReport, Progress, Tally
 
@@ -251,19 +251,14 @@ class Ingestion:
         self, batch: list[PreparedPage], writing: asyncio.Task[None] | None
     ) -> asyncio.Task[None]:
         """Embed a batch while the one before is written, then start writing it. At most two are in memory."""
-        new = [(prepared, chunk) for prepared in batch for chunk in prepared.new]
-        texts = [embedded_text(prepared.page.title, chunk.heading_path, chunk.text) for prepared, chunk in new]
+        new = [chunk for prepared in batch for chunk in prepared.new]
         try:
-            vectors, names = await asyncio.gather(
-                self.knowledge.embedder.embed_passages(texts), asyncio.to_thread(self._names, batch)
+            points, names = await asyncio.gather(
+                embedded_points(self.knowledge.embedder, new, _manifests(batch)), asyncio.to_thread(self._names, batch)
             )
         finally:
             if writing is not None:
                 await writing
-        points = [
-            VectorPoint(chunk_id=chunk.id, dense=vector, text=text, payload=payload_of(prepared.manifest))
-            for (prepared, chunk), vector, text in zip(new, vectors, texts, strict=True)
-        ]
         return asyncio.create_task(self._write(batch, points, names))
 
     def _names(self, batch: Sequence[PreparedPage]) -> dict[str, tuple[str, ...]]:
@@ -282,7 +277,9 @@ class Ingestion:
         self, batch: Sequence[PreparedPage], points: list[VectorPoint], names: Mapping[str, Sequence[str]]
     ) -> None:
         knowledge = self.knowledge
-        points += await self._kept_points(batch)
+        # What is stored beside a vector (type, categories) may have changed with the page.
+        kept = [chunk for prepared in batch for chunk in prepared.chunks if chunk.id in prepared.kept]
+        points += await stored_points(knowledge.vectors, knowledge.embedder, kept, _manifests(batch))
         removed = [chunk_id for prepared in batch for chunk_id in prepared.removed]
         await asyncio.to_thread(knowledge.state.begin_batch, [point.chunk_id for point in points], removed)
         await knowledge.vectors.upsert(WIKI, points)
@@ -301,22 +298,6 @@ class Ingestion:
         await asyncio.to_thread(knowledge.state.end_batch)
         self._count(batch)
         self.report_progress("reading")
-
-    async def _kept_points(self, batch: Sequence[PreparedPage]) -> list[VectorPoint]:
-        """Chunks whose text is unchanged, as points: what is stored beside the vector (type, categories) may
-        have changed with the page, and writing it again needs no embedding."""
-        kept = [(prepared, chunk) for prepared in batch for chunk in prepared.chunks if chunk.id in prepared.kept]
-        vectors = await self.knowledge.vectors.vectors(WIKI, [chunk.id for _, chunk in kept])
-        return [
-            VectorPoint(
-                chunk_id=chunk.id,
-                dense=vectors[chunk.id],
-                text=embedded_text(prepared.page.title, chunk.heading_path, chunk.text),
-                payload=payload_of(prepared.manifest),
-            )
-            for prepared, chunk in kept
-            if chunk.id in vectors
-        ]
 
     def _count(self, batch: Sequence[PreparedPage]) -> None:
         for prepared in batch:
@@ -339,6 +320,10 @@ async def remove_pages(knowledge: Knowledge, pages: Sequence[tuple[str, Sequence
     await knowledge.vectors.delete(WIKI, chunk_ids)
     await knowledge.graph.remove_pages(page_ids)
     await asyncio.to_thread(knowledge.state.end_batch)
+
+
+def _manifests(batch: Sequence[PreparedPage]) -> dict[str, Manifest]:
+    return {prepared.page.id: prepared.manifest for prepared in batch}
 
 
 def page_hash(page: Page, recipe: str) -> str:
@@ -370,14 +355,3 @@ def manifest_of(page: Page, hashed: str, chunk_ids: Sequence[str]) -> Manifest:
         categories=page.categories,
         chunk_ids=tuple(chunk_ids),
     )
-
-
-def payload_of(manifest: Manifest) -> dict[str, str | int | list[str]]:
-    """What a `SearchFilter` may ask of a vector."""
-    return {
-        "source": manifest.source,
-        "page_id": manifest.page_id,
-        "page_type": manifest.page_type.value,
-        "language": manifest.language,
-        "categories": list(manifest.categories),
-    }

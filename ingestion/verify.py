@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from config.settings import IngestionSettings
 from graph.knowledge import WIKI, Knowledge
-from graph.model import VectorPoint, embedded_text
 from graph.titles import TitleDictionary
-from ingestion.ingest import payload_of, recover
+from ingestion.ingest import recover
 from ingestion.link import chunk_mentions, graph_page, link_chunks
+from ingestion.points import embedded_points
 
 CHECK_BATCH = 500
 SHOWN = 5
@@ -151,12 +151,7 @@ async def _embed_again(knowledge: Knowledge, chunk_ids: Sequence[str], size: int
     for start in range(0, len(chunk_ids), size):
         batch = chunk_ids[start : start + size]
         stored = await asyncio.to_thread(knowledge.state.chunks, batch)
-        chunks = list(stored.values())
-        manifests = await asyncio.to_thread(knowledge.state.manifests, sorted({c.chunk.page_id for c in chunks}))
-        texts = [embedded_text(c.title, c.chunk.heading_path, c.chunk.text) for c in chunks]
-        vectors = await knowledge.embedder.embed_passages(texts)
-        points = [
-            VectorPoint(chunk_id=c.chunk.id, dense=vector, text=text, payload=payload_of(manifests[c.chunk.page_id]))
-            for c, text, vector in zip(chunks, texts, vectors, strict=True)
-        ]
+        chunks = [found.chunk for found in stored.values()]
+        manifests = await asyncio.to_thread(knowledge.state.manifests, sorted({chunk.page_id for chunk in chunks}))
+        points = await embedded_points(knowledge.embedder, chunks, manifests)
         await knowledge.vectors.upsert(WIKI, points)

@@ -31,6 +31,7 @@ COMMANDS = {
     "serve": "Serve the HTTP API.",
     "status": "Say what is in the store and who holds it.",
     "verify": "Compare manifest, vectors and graph.",
+    "migrate": "Move vectors and graph to servers, or back.",
     "doctor": "Check everything the configuration needs.",
     "eval": "Measure the search on a BEIR-style folder.",
     "config": "Show the settings.",

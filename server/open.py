@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from importlib.metadata import version
-from pathlib import Path
 
 from config.personas import load_personas
 from config.settings import Settings
+from graph.bm25 import LEARNED
+from graph.breaker import Breaker
+from graph.errors import StoreCorruptError
 from graph.home import GRAPH_FILE, STATE_FILE, VECTORS_FOLDER, HomeLock, HomeStamp, erase_store
+from graph.model import Leg
 from graph.neo4j_connection import Neo4jConnection
 from graph.neo4j_store import Neo4jGraph
-from graph.onnx_embedder import OnnxEmbedder
-from graph.onnx_models import bundled_model_dir
-from graph.protocols import ChatModel, Embedder, GraphStore, Reranker
+from graph.protocols import Embedder, GraphStore, VectorStore
 from graph.qdrant_edge_store import QdrantEdge
 from graph.recognizer import Recognizer
 from graph.sqlite_graph import SqliteGraph
 from graph.sqlite_state import SqliteState
-from server.answer.ollama_chat import OllamaChat
-from server.answer.openai_chat import OpenAIChat
 from server.backends import Backends
-from server.rerank.onnx_reranker import OnnxReranker
+from server.open_models import open_chat, open_embedder, open_reranker
 from server.web.fetcher import WebFetcher
 from server.web.searxng import SearXNG
 
@@ -29,102 +28,117 @@ BM25_LANGUAGE = "english"
 
 
 async def open_backends(settings: Settings, *, command: str, rebuild: bool = False) -> Backends:
-    """Take the store's lock and open everything. `rebuild` empties the store first.
+    """Take the store's lock and open everything. `rebuild` empties the store first, on servers too.
 
-    Raises `StoreBusyError` where another process has it, `StoreVersionError` where it was made otherwise,
+    Services are connected to when they are first needed, so one that is down now does not matter yet. Raises
+    `StoreBusyError` where another process has the store, `StoreVersionError` where it was made otherwise,
     `SettingsError` where a model cannot be opened. What was opened by then is closed.
     """
     lock = HomeLock.acquire(settings.home, command=command)
     try:
-        return await asyncio.to_thread(_open, settings, lock, rebuild=rebuild)
+        embedder = await open_embedder(settings, found_stamp(settings, rebuild=rebuild))
+        backends = await asyncio.to_thread(_open, settings, embedder, lock, rebuild=rebuild)
     except BaseException:
         lock.release()
         raise
+    if rebuild:
+        try:
+            await backends.vectors.clear()
+            await backends.graph.clear()
+        except BaseException:
+            await backends.close()
+            raise
+    return backends
 
 
-def _open(settings: Settings, lock: HomeLock, *, rebuild: bool) -> Backends:
-    home = settings.home
+def _open(settings: Settings, embedder: Embedder, lock: HomeLock, *, rebuild: bool) -> Backends:
+    home, web = settings.home, settings.web
     personas = load_personas(settings.answer.persona_dir)
-    embedder = open_embedder(settings)
+    stamp = wanted_stamp(settings, embedder, found_stamp(settings, rebuild=rebuild))
     if rebuild:
         erase_store(home)
-    stamp_of(embedder).settle(home)
-    web = settings.web
+    stamp = stamp.settle(home)
+    chat = open_chat(settings)
     return Backends(
         settings=settings,
         state=SqliteState(home / STATE_FILE),
-        vectors=QdrantEdge(home / VECTORS_FOLDER, dimension=embedder.dimension, language=BM25_LANGUAGE),
-        graph=open_graph(settings),
+        vectors=open_vectors(settings, stamp),
+        graph=open_graph(settings, stamp),
         embedder=embedder,
         recognizer=Recognizer(settings.ingestion.ner_languages),
-        reranker=open_reranker(settings),
-        chat=open_chat(settings),
+        reranker=open_reranker(settings, chat),
+        chat=chat,
         web=SearXNG(web.searxng_url, seconds=settings.search.web_seconds) if web.searxng_url else None,
         fetcher=WebFetcher(seconds=web.fetch_seconds, max_bytes=web.max_bytes, allow_private=web.allow_private),
         personas=personas,
+        breakers=breakers_of(stamp),
         lock=lock,
     )
 
 
-def open_graph(settings: Settings) -> GraphStore:
-    """In the home folder, or in Neo4j where its address is set. Neo4j is connected to when it is first needed."""
-    chosen = settings.graph
-    if not chosen.neo4j_url:
+def open_vectors(settings: Settings, stamp: HomeStamp) -> VectorStore:
+    """In the home folder or in Qdrant, as the stamp says."""
+    return QdrantEdge(settings.home / VECTORS_FOLDER, dimension=stamp.dimension, language=stamp.bm25_language)
+
+
+def open_graph(settings: Settings, stamp: HomeStamp) -> GraphStore:
+    """In the home folder or in Neo4j, as the stamp says."""
+    if stamp.graph == "sqlite":
         return SqliteGraph(settings.home / GRAPH_FILE)
-    password = chosen.neo4j_password.get_secret_value()
+    chosen = settings.graph
     connection = Neo4jConnection(
         chosen.neo4j_url,
         user=chosen.neo4j_user,
-        password=password,
+        password=chosen.neo4j_password.get_secret_value(),
         database=chosen.neo4j_database,
+        home=stamp.id,
         pool_size=chosen.neo4j_pool_size,
     )
     return Neo4jGraph(connection)
 
 
-def open_embedder(settings: Settings) -> Embedder:
-    chosen = settings.embedder
-    return OnnxEmbedder(
-        chosen.model_dir or bundled_model_dir("bge_small_en"),
-        name=chosen.name,
-        query_prefix=chosen.query_prefix,
-        pooling=chosen.pooling,
-        threads=chosen.threads,
-        batch_size=chosen.batch_size,
-    )
+def breakers_of(stamp: HomeStamp) -> dict[Leg, Breaker]:
+    """For the legs that need a server: three failures in a row, and it is left alone for five seconds."""
+    breakers = {}
+    if stamp.vectors != "edge":
+        breakers[Leg.VECTOR] = Breaker("qdrant")
+    if stamp.graph != "sqlite":
+        breakers[Leg.GRAPH] = Breaker("neo4j")
+    return breakers
 
 
-def open_reranker(settings: Settings) -> Reranker | None:
-    if not settings.rerank.enabled:
-        return None
-    folder = settings.rerank.model_dir
-    name = folder.name if folder else "ms-marco-MiniLM-L12-v2"
-    return OnnxReranker(folder or bundled_model_dir("reranker_en"), name=name)
+def found_stamp(settings: Settings, *, rebuild: bool = False) -> HomeStamp | None:
+    """What is in the home folder. A rebuild goes on over one that cannot be read."""
+    try:
+        return HomeStamp.read(settings.home)
+    except StoreCorruptError:
+        if rebuild:
+            return None
+        raise
 
 
-def open_chat(settings: Settings) -> ChatModel | None:
-    if settings.llm.provider == "ollama":
-        return OllamaChat(settings.llm)
-    if settings.llm.provider == "openai":
-        return OpenAIChat(settings.llm)
-    return None
-
-
-def stamp_of(embedder: Embedder) -> HomeStamp:
+def wanted_stamp(settings: Settings, embedder: Embedder, found: HomeStamp | None) -> HomeStamp:
+    """How a store made with these settings is stamped. It keeps the id of the one before, also over a rebuild:
+    what that one has on servers carries it."""
     return HomeStamp(
         embedding_model=embedder.model,
         dimension=embedder.dimension,
-        bm25_language=BM25_LANGUAGE,
+        bm25_language=LEARNED if settings.embedder.learned_sparse else BM25_LANGUAGE,
         trivet_version=version("trivet"),
+        id=found.id if found else "",
+        vectors="qdrant" if settings.vectors.qdrant_url else "edge",
+        graph="neo4j" if settings.graph.neo4j_url else "sqlite",
     )
 
 
-def check_stamp(settings: Settings) -> str:
-    """What the store was made with, "" where there is none. Raises `StoreVersionError` where it does not fit."""
-    home: Path = settings.home
-    found = HomeStamp.read(home)
+async def check_stamp(settings: Settings) -> HomeStamp | None:
+    """What the store was made with, None where there is none. Raises `StoreVersionError` where it does not fit."""
+    found = HomeStamp.read(settings.home)
     if found is None:
-        return ""
-    embedder = open_embedder(settings)
-    stamp_of(embedder).check(home, found)
-    return f"format {found.format}, {found.embedding_model}, {found.dimension} dimensions"
+        return None
+    embedder = await open_embedder(settings, found)
+    try:
+        wanted_stamp(settings, embedder, found).check(settings.home, found)
+    finally:
+        await embedder.close()
+    return found

@@ -50,7 +50,7 @@ async def status_of(settings: Settings) -> StoreStatus:
     if stamp is None or not (home / STATE_FILE).exists():
         return StoreStatus(home=str(home), holder=holder, stamp=stamp, counts=None)
     sources, unfinished = await asyncio.to_thread(_read_state, home)
-    graph = open_graph(settings)
+    graph = open_graph(settings, stamp)
     try:
         counts = await graph.counts()
     finally:

