@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from graph.errors import DependencyError
+from graph.errors import DependencyDownError, DependencyError
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, VectorRankings
 from graph.protocols import SparseEmbedder
@@ -43,7 +43,8 @@ class WikiRanking:
 async def search(question: Question, backends: Backends) -> SearchResult:
     """Evidence for a question. A leg that is down, slow or off is named in `legs` and never fails the search.
 
-    Raises `QuestionError` for a question that is empty, too long or without a word.
+    Raises `QuestionError` for a question that is empty, too long or without a word, and `DependencyDownError` where
+    nothing was found and the vectors could not be asked: "no results" would not be true.
     """
     question = replace(question, text=check_question(question.text, backends.settings.answer.question_chars))
     watch = Stopwatch()
@@ -72,6 +73,9 @@ async def search(question: Question, backends: Backends) -> SearchResult:
         limit = question.limit or backends.settings.search.evidence_limit
         chosen = await asyncio.to_thread(with_paths, order.candidates[: 3 * limit], wiki.exploration, backends.state)
         evidence = await asyncio.to_thread(evidence_of, chosen, backends.state, backends.settings.search, limit=limit)
+    if not evidence and vector.found is None:
+        named = "; ".join(f"{leg}: {status}" for leg, status in legs.items() if status != OFF)
+        raise DependencyDownError(f"The wiki cannot be searched now ({named}).", dependency=Leg.VECTOR.value)
     return SearchResult(
         question=question.text,
         language=language,

@@ -25,6 +25,7 @@ from server.answer.prompt import Prompt, build_prompt
 from server.answer.streams import closing
 from server.answer.wording import nearest, refused, searched
 from server.backends import Backends
+from server.legs import OFF, OK
 from server.model import (
     Answer,
     AnswerEvent,
@@ -97,14 +98,17 @@ async def _find(question: Question, backends: Backends, draft: _Draft) -> Search
 
 
 def _why_nothing(found: SearchResult, *, filtered: bool) -> str:
-    if any(_worked(found, leg) for leg in Leg):
-        return "no page that the filter leaves fits the question" if filtered else "no page fits the question"
-    return "nothing could be searched: " + "; ".join(f"{leg} {found.legs.get(leg, 'off')}" for leg in Leg)
+    if not any(_worked(found, leg) for leg in Leg):
+        return "nothing could be searched: " + "; ".join(f"{leg} {found.legs.get(leg, OFF)}" for leg in Leg)
+    failed = [f"{leg} {found.legs[leg]}" for leg in Leg if not _worked(found, leg) and found.legs.get(leg, OFF) != OFF]
+    if failed:
+        return f"no page that could be searched fits the question; {'; '.join(failed)}"
+    return "no page that the filter leaves fits the question" if filtered else "no page fits the question"
 
 
 def _worked(found: SearchResult, leg: Leg) -> bool:
     """A leg's status is "ok", or begins so where there is more to say."""
-    return found.legs.get(leg, "off").startswith("ok")
+    return found.legs.get(leg, OFF).startswith(OK)
 
 
 async def _compose(question: Question, backends: Backends, draft: _Draft) -> AsyncGenerator[AnswerEvent, None]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 from config.settings import Settings
 from graph.errors import DependencyDownError, SettingsError, TrivetError
+from graph.model import NeighbourhoodBounds
 from server.answer.answer import stream_answer, whole_answer
 from server.answer.gate import check_question
 from server.backends import Backends
@@ -19,6 +20,8 @@ from server.open import open_backends
 from server.search import search
 
 CHECK_SECONDS = 1.0
+WARM_UP_SECONDS = 10.0
+"""For reading a large graph; what does not fit goes on in the background."""
 WARM_UP = "Where is the lighthouse?"
 """Any question will do."""
 
@@ -81,7 +84,10 @@ async def warm_up(backends: Backends) -> None:
     """Load what is loaded on first use, so that it is not the first question that runs out of time."""
     for language in backends.settings.ingestion.ner_languages:
         await asyncio.to_thread(backends.recognizer.names, [WARM_UP], language)
-    await search(Question(text=WARM_UP, use_web=False), backends)
+    with suppress(TrivetError, TimeoutError):  # a server that is down is named in every answer, not here
+        async with asyncio.timeout(WARM_UP_SECONDS):
+            await backends.graph.neighbourhood((), (), NeighbourhoodBounds())
+        await search(Question(text=WARM_UP, use_web=False), backends)
 
 
 async def _outcome(check: Awaitable[object]) -> str:
