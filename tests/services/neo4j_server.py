@@ -54,20 +54,28 @@ def prepare() -> None:
 
 def start() -> tuple[list[tuple[int, float]], dict[str, str]]:
     """With an empty database: what a former run left would only mislead."""
-    home, bolt = HOME / "home", free_port()
+    environment = make_home(HOME / "home")
+    process = launch(HOME / "home", "neo4j", environment, new=True)
+    return [process], environment
+
+
+def make_home(home: Path) -> dict[str, str]:
+    """An empty database's folder, and how it will be reached; the port stays over restarts."""
+    bolt = free_port()
     shutil.rmtree(home, ignore_errors=True)
     (home / "conf").mkdir(parents=True)
     text = CONFIGURATION.format(home=home, bolt=bolt, http=free_port())
     (home / "conf" / "neo4j.conf").write_text(text)
-    process = spawn("neo4j", java(home), cwd=home)
-    environment = {
-        "NEO4J_URL": f"bolt://127.0.0.1:{bolt}",
-        "NEO4J_USER": USER,
-        "NEO4J_PASSWORD": PASSWORD,
-    }
-    wait_until(lambda: _set_password(environment["NEO4J_URL"]), "neo4j", 180, [process])
-    wait_until(lambda: answers(environment), "neo4j", 60, [process])
-    return [process], environment
+    return {"NEO4J_URL": f"bolt://127.0.0.1:{bolt}", "NEO4J_USER": USER, "NEO4J_PASSWORD": PASSWORD}
+
+
+def launch(home: Path, name: str, environment: dict[str, str], *, new: bool) -> tuple[int, float]:
+    """Its process, once it answers. `new`: it has no password yet."""
+    process = spawn(name, java(home), cwd=home)
+    if new:
+        wait_until(lambda: _set_password(environment["NEO4J_URL"]), name, 180, [process])
+    wait_until(lambda: answers(environment), name, 180, [process])
+    return process
 
 
 def java(home: Path) -> list[str]:
