@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -107,6 +107,11 @@ class Neo4jConnection:
         await self._make_ours()
         return await self._read(work)
 
+    async def rows(self, query: str, **values: object) -> list[Row]:
+        """One reading query, without a transaction around it: that is one way to the server instead of three."""
+        await self._make_ours()
+        return await self._rows(query, values)
+
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Tried again for `retry_seconds`: all writes are idempotent."""
         await self._make_ours()
@@ -118,11 +123,22 @@ class Neo4jConnection:
             self._driver = None
 
     async def _read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        return await self._twice(lambda: self._read_once(work))
+
+    async def _rows(self, query: str, values: Mapping[str, object]) -> list[Row]:
+        return await self._twice(lambda: self._rows_once(query, values))
+
+    async def _twice(self, read: Callable[[], Awaitable[T]]) -> T:
         async with self._errors():
             try:
-                return await self._read_once(work)
+                return await read()
             except (ServiceUnavailable, SessionExpired):
-                return await self._read_once(work)
+                return await read()
+
+    async def _rows_once(self, query: str, values: Mapping[str, object]) -> list[Row]:
+        async with self._open().session(database=self._database, default_access_mode=READ_ACCESS) as session:
+            result = await session.run(query, values)  # type: ignore[arg-type]  # one of neo4j_queries.py
+            return [record.values() async for record in result]
 
     async def _read_once(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         async with (
@@ -156,7 +172,7 @@ class Neo4jConnection:
         if self._refused is not None and time.monotonic() < self._refused_until:
             raise self._refused
         await self._check_version()
-        ((found, store, _, home),) = await self._read(_reading(cypher.MARKER))
+        ((found, store, _, home),) = await self._rows(cypher.MARKER, {})
         if found is None:
             await self._take()
         elif found > FORMAT:
@@ -183,7 +199,7 @@ class Neo4jConnection:
 
     async def _take(self) -> None:
         """Mark an empty database as ours. Somebody else's graph is never touched."""
-        ((count, labels),) = await self._read(_reading(cypher.FOREIGN))
+        ((count, labels),) = await self._rows(cypher.FOREIGN, {})
         if count:
             raise self._fault(
                 f"holds somebody else's graph ({count:,} nodes or more, labels {', '.join(labels) or 'none'}); "
@@ -240,10 +256,6 @@ def checked_url(url: str) -> str:
     if not usable:
         raise SettingsError(f"{example}, not {url!r}.")
     return url.strip()
-
-
-def _reading(query: str) -> Callable[[Transaction], Awaitable[list[Row]]]:
-    return lambda transaction: transaction.rows(query)
 
 
 def _writing(query: str, **values: object) -> Callable[[Transaction], Awaitable[int]]:

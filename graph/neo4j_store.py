@@ -127,7 +127,7 @@ class Neo4jGraph:
         )
 
     async def _rows(self, query: str, **values: object) -> list[Row]:
-        return await self._connection.read(lambda tx: tx.rows(query, **values))
+        return await self._connection.rows(query, **values)
 
     # --- neighbourhoods -------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Neo4jGraph:
         if self._arrays is not None and time.monotonic() < self._fresh_until:
             return self._arrays
         writes = self._writes
-        version = await self._connection.read(_version)
+        version = _version_of(await self._rows(cypher.MARKER))
         if self._arrays is None or self._arrays.version != version:
             joined = self._loading is not None
             arrays = await self._loaded()
@@ -166,7 +166,7 @@ class Neo4jGraph:
         try:
             for _ in range(READS_BEFORE_LOCKING):
                 arrays = await self._connection.read(_read_arrays)
-                if await self._connection.read(_version) == arrays.version:
+                if _version_of(await self._rows(cypher.MARKER)) == arrays.version:
                     return arrays
             return await self._connection.write(_read_locked)
         finally:
@@ -300,8 +300,8 @@ def _seen(task: asyncio.Task[GraphArrays]) -> None:
         task.exception()
 
 
-async def _version(tx: Transaction) -> str:
-    ((_, store, number, _),) = await tx.rows(cypher.MARKER)
+def _version_of(marker: Sequence[Row]) -> str:
+    ((_, store, number, _),) = marker
     return f"{store}-{number}"
 
 
@@ -312,7 +312,7 @@ async def _read_locked(tx: Transaction) -> GraphArrays:
 
 
 async def _read_arrays(tx: Transaction) -> GraphArrays:
-    version = await _version(tx)
+    version = _version_of(await tx.rows(cypher.MARKER))
     entities = _columns(await tx.rows(cypher.ALL_ENTITIES), 3)
     pages = _columns(await tx.rows(cypher.ALL_PAGES), 2)
     chunks = _columns(await tx.rows(cypher.ALL_CHUNKS), 3)

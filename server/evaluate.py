@@ -133,14 +133,14 @@ async def ask_all(questions: Sequence[JudgedQuestion], source: str, backends: Ba
             started = time.perf_counter()
             chunks = await run
             measured[name].milliseconds.append((time.perf_counter() - started) * 1000)
-            measured[name].documents.append(await _documents(chunks, source, backends))
+            measured[name].documents.append(await ranked_documents(chunks, source, backends))
     return measured
 
 
 def _runs(question: Question, backends: Backends) -> dict[str, Awaitable[list[str]]]:
     return {
         "vector": _vector(question, backends),
-        "graph": _graph(question, backends),
+        "graph": graph_run(question, backends),
         "wiki": _wiki(question, backends),
         "reranked": _reranked(question, backends),
     }
@@ -151,7 +151,7 @@ async def _vector(question: Question, backends: Backends) -> list[str]:
     return _keys(rankings.fused)
 
 
-async def _graph(question: Question, backends: Backends) -> list[str]:
+async def graph_run(question: Question, backends: Backends) -> list[str]:
     language = await asyncio.to_thread(detect_language, question.text, default="")
     found = await explore(
         question.text, language, backends.graph, backends.recognizer, backends.walks, backends.settings.graph
@@ -185,7 +185,7 @@ def _keys(ranking: Sequence[Scored]) -> list[str]:
     return [scored.key for scored in ranking]
 
 
-async def _documents(chunks: Sequence[str], source: str, backends: Backends) -> list[str]:
+async def ranked_documents(chunks: Sequence[str], source: str, backends: Backends) -> list[str]:
     """Chunk ids → document ids, each at its best chunk's place."""
     stored = await asyncio.to_thread(backends.state.chunks, chunks)
     pages = (stored[chunk].chunk.page_id for chunk in chunks if chunk in stored)
