@@ -167,9 +167,14 @@ MATCH (e:TrivetEntity)
 WHERE e.known AND e.titled
 RETURN e.n / {PART} AS part, collect(coalesce(e.full, e.id)), collect(e.name), collect(e.keys), collect(e.titled)"""
 FIND_ENTITIES = f"""
-UNWIND $ids AS key
-MATCH (a:TrivetAlias {{id: key}})-[:ALIAS_OF]->(e:TrivetEntity)
-RETURN key, {ENTITY}"""
+OPTIONAL MATCH (s:TrivetStore {{id: 'trivet'}})
+CALL {{
+  UNWIND $ids AS key
+  MATCH (a:TrivetAlias {{id: key}})-[:ALIAS_OF]->(e:TrivetEntity)
+  RETURN collect([key, {ENTITY}]) AS found
+}}
+RETURN s.format, s.store, s.number, s.home, found"""
+# A question asks this first and then for a neighbourhood, which needs to know the version.
 MENTIONS_OF = """
 UNWIND $ids AS id
 MATCH (c:TrivetChunk {id: id})

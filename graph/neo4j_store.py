@@ -100,7 +100,11 @@ class Neo4jGraph:
     async def find_entities(self, keys: Sequence[str]) -> Mapping[str, tuple[Entity, ...]]:
         asked = {lookup(key): storable(key) for key in keys}
         found: dict[str, list[Entity]] = {}
-        for key, *row in await self._rows(cypher.FIND_ENTITIES, ids=list(asked)):
+        writes = self._writes
+        ((*marker, rows),) = await self._rows(cypher.FIND_ENTITIES, ids=list(asked))
+        if self._arrays is not None and self._arrays.version == _version_of([marker]):
+            self._stays_fresh(writes)
+        for key, *row in rows:
             found.setdefault(asked[key], []).append(_entity(row))
         return {key: tuple(sorted(entities, key=lambda entity: entity.id)) for key, entities in found.items()}
 
@@ -151,9 +155,13 @@ class Neo4jGraph:
             if joined and arrays.version != version:  # that reading began before what made this version
                 arrays = await self._loaded()
             self._arrays = arrays
+        self._stays_fresh(writes)
+        return self._arrays
+
+    def _stays_fresh(self, writes: int) -> None:
+        """The arrays were seen to be the server's, unless we wrote meanwhile."""
         if writes == self._writes:
             self._fresh_until = time.monotonic() + FRESH_SECONDS
-        return self._arrays
 
     async def _loaded(self) -> GraphArrays:
         if self._loading is None:
