@@ -32,6 +32,8 @@ async def stored_points(
 ) -> list[VectorPoint]:
     """Those of `chunks` that have a vector, without embedding again: for a move, or where a page's type or categories
     have changed and its text has not."""
+    if not chunks:
+        return []
     ids = [chunk.id for chunk in chunks]
     dense = await vectors.vectors(WIKI, ids)
     # BM25 is made again from the text; what the embedder weighed is not known from it.

@@ -10,18 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.knowledge import WIKI
-from graph.model import Hit, Scored, SearchFilter, StoredChunk
+from graph.model import Hit, Leg, Scored, SearchFilter, StoredChunk
 from graph.names import words
 from graph.protocols import StateStore
 from server.backends import Backends
 from server.fusion import fuse_stages
 from server.graph_leg import Exploration, path_to
+from server.legs import guarded
 from server.web.leg import WebPassage
 
 LIVE_BATCH = 100
 """Chunks of the graph's ranking that are looked up at once."""
 LIVE_MOST = 2_000
 """How far down the graph's ranking a narrow filter is followed."""
+VECTORS_SECONDS = 1.0
+"""For reading the vectors of a few candidates, which takes milliseconds."""
 COPY_SHARE = 0.9
 """Jaccard similarity of word sets above which two texts without vectors are one."""
 
@@ -94,10 +97,14 @@ def _web_keys(passages: Sequence[WebPassage]) -> list[str]:
 
 
 async def drop_duplicates(candidates: Sequence[Candidate], backends: Backends) -> list[Candidate]:
-    """Near-copies fold into the better-ranked one, which records them (mission.md §4.5)."""
+    """Near-copies fold into the better-ranked one, which records them (mission.md §4.5).
+
+    Where the vectors cannot be had now, the words alone decide: what the legs have found stands.
+    """
     keys = [candidate.hit.key for candidate in candidates if candidate.chunk is not None]
-    vectors = await backends.vectors.vectors(WIKI, keys)
-    return await asyncio.to_thread(without_copies, candidates, vectors, backends.settings.search.dedup_cosine)
+    asked = backends.vectors.vectors(WIKI, keys)
+    known = await guarded("dedup", asked, seconds=VECTORS_SECONDS, breaker=backends.breakers.get(Leg.VECTOR))
+    return await asyncio.to_thread(without_copies, candidates, known.found or {}, backends.settings.search.dedup_cosine)
 
 
 def without_copies(

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from config.settings import RerankSettings, SearchSettings, Settings
+from graph.breaker import Breaker
 from graph.errors import DependencyDownError, QuestionError, StoreError
-from graph.model import Entity, SearchFilter, VectorRankings, WebResult, WebResults
+from graph.model import Entity, Leg, SearchFilter, VectorRankings, WebResult, WebResults
 from graph.recognizer import Recognizer
 from ingestion.ingest import ingest
 from server.backends import Backends
@@ -105,6 +108,72 @@ async def test_a_broken_leg_is_named_and_the_others_answer(tmp_path: Path) -> No
     found = await search(Question(text="Who kept Gull Rock Light?"), backends)
     assert found.legs["vector"] == "unavailable: the vectors cannot be read"
     assert found.evidence[0].title in {"Gull Rock", "Gull Rock Light"}
+
+
+class DeadServer(FakeVectors):
+    """Answers nothing, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    async def search(self, *_: object, **__: object) -> VectorRankings:
+        self.asked += 1
+        raise DependencyDownError("Qdrant cannot be reached", dependency="qdrant")
+
+    async def vectors(self, *_: object) -> dict[str, NDArray[np.float32]]:
+        self.asked += 1
+        raise DependencyDownError("Qdrant cannot be reached", dependency="qdrant")
+
+
+async def test_what_the_graph_finds_stands_while_the_vectors_are_away(tmp_path: Path) -> None:
+    found = await search(Question(text="Who kept Gull Rock Light?"), await opened(tmp_path, vectors=DeadServer()))
+    assert found.legs["vector"] == "unavailable: Qdrant cannot be reached"
+    assert found.legs["graph"] == "ok"
+    assert found.evidence[0].title in {"Gull Rock", "Gull Rock Light"}
+
+
+async def test_nothing_found_while_the_vectors_are_away_is_not_called_nothing(tmp_path: Path) -> None:
+    backends = await opened(tmp_path, vectors=DeadServer())
+    with pytest.raises(DependencyDownError, match=r"cannot be searched now \(vector: unavailable: Qdrant cannot be"):
+        await search(Question(text="which of them is it?"), backends)
+
+
+async def test_a_dead_server_is_left_alone_for_a_while(tmp_path: Path) -> None:
+    now = [0.0]
+    breaker = Breaker("qdrant", failures=3, cooldown=5, clock=lambda: now[0])
+    vectors = DeadServer()
+    backends = await opened(tmp_path, vectors=vectors, breakers={Leg.VECTOR: breaker})
+    question = Question(text="Who kept Gull Rock Light?")
+    for _ in range(2):
+        await search(question, backends)
+    assert vectors.asked == 3
+    third = await search(question, backends)
+    assert vectors.asked == 3
+    assert third.legs["vector"] == "unavailable: Qdrant cannot be reached (not asked again for 5 s)"
+    now[0] = 6
+    await search(question, backends)
+    assert vectors.asked == 4
+
+
+async def test_a_slow_server_counts_as_a_dead_one(tmp_path: Path) -> None:
+    breaker = Breaker("neo4j", failures=2, cooldown=60)
+    backends = await opened(tmp_path, graph=SlowGraph(), breakers={Leg.GRAPH: breaker})
+    question = Question(text="Who kept Gull Rock Light?")
+    legs = [(await search(question, backends)).legs["graph"] for _ in range(3)]
+    assert legs[:2] == ["timeout after 0.2 s"] * 2
+    assert legs[2].startswith("unavailable: timeout after 0.2 s (not asked again for ")
+
+
+async def test_without_the_embedder_words_still_find(tmp_path: Path) -> None:
+    class AwayEmbedder(HashEmbedder):
+        async def embed_question(self, question: str) -> NDArray[np.float32]:
+            raise DependencyDownError("Ollama cannot be reached", dependency="embedder")
+
+    backends = await opened(tmp_path, embedder=AwayEmbedder())
+    found = await search(Question(text="Who kept Gull Rock Light?"), backends)
+    assert found.legs["vector"] == "ok (by words alone: Ollama cannot be reached)"
+    assert found.evidence
 
 
 async def test_a_slow_leg_is_cut_and_named(tmp_path: Path) -> None:
