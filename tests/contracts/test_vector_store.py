@@ -4,33 +4,73 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+import os
+import random
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from graph.errors import StoreVersionError
 from graph.model import PageType, SearchFilter, VectorPoint, VectorRankings, chunk_id
 from graph.protocols import VectorStore
 from graph.qdrant_edge_store import QdrantEdge
+from graph.qdrant_server_store import QdrantServer
 from tests.fakes import FakeVectors, HashEmbedder
 from tests.places import quick_folder
+from tests.services.qdrant_stand_in import qdrant_process
+
+# What the client's local engine says of each setting of an index that it has not.
+pytestmark = pytest.mark.filterwarnings("ignore:.*local.*Qdrant:UserWarning", "ignore:.*local mode:UserWarning")
 
 DIMENSION = 32
-BACKENDS: dict[str, Callable[[Path], VectorStore]] = {
-    "fake": lambda _: FakeVectors(),
-    "qdrant-edge": lambda folder: QdrantEdge(folder / "vectors", dimension=DIMENSION),
-}
+BACKENDS = ("fake", "qdrant-edge", "qdrant-local", "qdrant-http", "qdrant-server")
 EMBEDDER = HashEmbedder(DIMENSION)
+
+
+@pytest.fixture(scope="module")
+def stand_in_url() -> Iterator[str]:
+    with qdrant_process() as process:
+        yield process.url
+
+
+def backend(name: str, folder: Path, request: pytest.FixtureRequest) -> VectorStore:
+    """An empty one. Those that share a server have a prefix of their own there."""
+    if name == "fake":
+        return FakeVectors()
+    if name == "qdrant-edge":
+        return QdrantEdge(folder / "vectors", dimension=DIMENSION)
+    prefix = f"test-{uuid.uuid4().hex[:8]}"
+    if name == "qdrant-local":
+        local = AsyncQdrantClient(":memory:")
+        return QdrantServer("http://local", dimension=DIMENSION, language="english", prefix=prefix, client=local)
+    if name == "qdrant-http":
+        url = request.getfixturevalue("stand_in_url")
+    elif not (url := os.environ.get("QDRANT_URL", "")):
+        # Not a failure under TRIVET_REQUIRE_SERVICES either.
+        pytest.skip("QDRANT_URL is not set, and no package registry has a Qdrant server that could be started")
+    key = os.environ.get("QDRANT_API_KEY", "") if name == "qdrant-server" else ""
+    return QdrantServer(url, api_key=key, dimension=DIMENSION, language="english", prefix=prefix, seconds=60)
+
+
+@asynccontextmanager
+async def opened(name: str, request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
+    with quick_folder() as folder:
+        store = backend(name, folder, request)
+        yield store
+        if isinstance(store, QdrantServer):
+            await store.clear()
+        await store.close()
 
 
 @pytest.fixture(params=BACKENDS)
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
-    with quick_folder() as folder:
-        opened = BACKENDS[request.param](folder)
-        yield opened
-        await opened.close()
+    async with opened(request.param, request) as one:
+        yield one
 
 
 def key(name: str) -> str:
@@ -287,3 +327,45 @@ async def test_weights_are_given_back_as_they_are_searched_with(store: VectorSto
     assert len(found[key("a")]) >= 3  # the stop words may be left out
     assert all(weight > 0 for weight in found[key("a")].values())
     assert await store.weights("nothing", [key("a")]) == {}
+
+
+WORDS = "river stone crown tower harbour winter copper lantern meadow falcon anchor velvet thunder ivory candle".split()
+
+
+def random_points(count: int) -> list[VectorPoint]:
+    """Each text is of a length of its own, so that BM25 scores no two alike: the engine counts such ranks anyhow."""
+    chance = random.Random(7)
+    numbers = np.random.default_rng(7)
+    points = []
+    for number in range(count):
+        words = chance.choices(WORDS, k=chance.randint(3, 12))
+        points.append(
+            VectorPoint(
+                chunk_id=key(f"random {number}"),
+                dense=numbers.standard_normal(DIMENSION).astype(np.float32),
+                text=" ".join([*words, *["filler"] * (12 + number - len(words))]),
+                payload={"source": chance.choice("ab"), "language": "en", "categories": chance.sample(WORDS, 2)},
+            )
+        )
+    return points
+
+
+@pytest.mark.parametrize("name", ["qdrant-local", "qdrant-http", "qdrant-server"])
+async def test_a_server_ranks_as_the_embedded_engine_does(name: str, request: pytest.FixtureRequest) -> None:
+    chance, numbers = random.Random(8), np.random.default_rng(8)
+    points = random_points(400)
+    async with opened(name, request) as server, opened("qdrant-edge", request) as edge:
+        for store in (server, edge):
+            await store.upsert("wiki", points)
+        for round_ in range(40):
+            text = " ".join(chance.sample(WORDS, chance.randint(1, 4)))
+            dense = None if round_ % 8 == 7 else numbers.standard_normal(DIMENSION).astype(np.float32)
+            where = SearchFilter(sources=("a",)) if round_ % 3 == 0 else SearchFilter()
+            limit = (1, 5, 30)[round_ % 3]
+            got = await server.search("wiki", dense=dense, text=text, limit=limit, where=where)
+            expected = await edge.search("wiki", dense=dense, text=text, limit=limit, where=where)
+            for ranking in ("fused", "dense", "sparse"):
+                mine, theirs = getattr(got, ranking), getattr(expected, ranking)
+                assert [scored.key for scored in mine] == [scored.key for scored in theirs], (ranking, text)
+                assert [scored.score for scored in mine] == pytest.approx([s.score for s in theirs], rel=1e-4)
+            assert got.fused
