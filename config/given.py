@@ -19,7 +19,7 @@ FIRST_VERSION_NAMES = {
 """The names under which the first version knew four of the settings (mission.md §9)."""
 NOT_SETTINGS = frozenset(
     {"TRIVET_CONFIG", "TRIVET_DATA", "TRIVET_EXAMPLES", "TRIVET_REQUIRE_SERVICES", "TRIVET_SERVICES_CACHE"}
-    | {"TRIVET_TEST_SITE_URL"}
+    | {"TRIVET_FLAG_PYTHON", "TRIVET_TEST_SITE_URL"}
 )
 """Environment names with our prefix that are not settings: where the settings file is, and what tests go by."""
 

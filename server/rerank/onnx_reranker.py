@@ -10,9 +10,11 @@ from pathlib import Path
 
 from tokenizers import Encoding
 
-from graph.onnx_models import length_batches, open_model, worker_count
+from graph.onnx_models import length_batches, open_model, open_tokenizer, worker_count
 
 MAX_TOKENS = 512
+QUESTION_TOKENS = 200
+"""Of the model's window; a longer question loses its end, so that there is always room for the passage."""
 BATCH_SIZE = 4
 """Pairs in one run: small, so that the budget is kept to within one run's time."""
 
@@ -23,6 +25,7 @@ class OnnxReranker:
     def __init__(self, folder: Path, *, name: str, threads: int = 0) -> None:
         self.model = name
         self._model = open_model(folder, max_tokens=MAX_TOKENS)
+        self._counter = open_tokenizer(folder)
         # A long passage loses its end, never the question its own.
         self._model.tokenizer.enable_truncation(MAX_TOKENS, strategy="only_second")
         self._workers = worker_count(threads)
@@ -34,8 +37,8 @@ class OnnxReranker:
         if not passages:
             return scores
         loop = asyncio.get_running_loop()
-        # The question's share is bounded, so that "only_second" always has something to cut.
-        pairs = [(question[:1000], passage) for passage in passages]
+        question = await loop.run_in_executor(self._threads, self._cut, question)
+        pairs = [(question, passage) for passage in passages]
         encodings = await loop.run_in_executor(self._threads, self._model.tokenizer.encode_batch, pairs)
 
         async def fill(batch: list[int]) -> None:
@@ -45,6 +48,11 @@ class OnnxReranker:
 
         await asyncio.gather(*(fill(batch) for batch in promising_batches(encodings)))
         return scores
+
+    def _cut(self, question: str) -> str:
+        """Its first tokens: characters say little of them in scripts where each may be one."""
+        offsets = self._counter.encode(question, add_special_tokens=False).offsets
+        return question[: offsets[QUESTION_TOKENS][0]] if len(offsets) > QUESTION_TOKENS else question
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -47,5 +47,6 @@ async def test_what_does_not_fit_the_budget_is_not_scored_and_the_first_are_trie
 
 async def test_extremes(reranker: OnnxReranker) -> None:
     assert await reranker.score("Who?", [], budget=1) == []
-    long = await reranker.score("why " * 5000, ["", "x" * 10_000, "\x00"], budget=60)
-    assert all(isinstance(score, float) for score in long)
+    for question in ("why " * 5000, "為什麼" * 1300, "🦉" * 900):
+        long = await reranker.score(question, ["", "x" * 10_000, "\x00", "答" * 3000], budget=60)
+        assert all(isinstance(score, float) for score in long)
