@@ -20,6 +20,7 @@ from graph.errors import (
     DependencyFaultError,
     SettingsError,
 )
+from graph.token_estimate import estimate_tokens
 
 CONNECT_SECONDS = 5.0
 MAX_BYTES = 64_000_000
@@ -31,9 +32,6 @@ CONCURRENT = 2
 SHORTEST = 32
 """Characters; a service that refuses so little as too long will not take anything."""
 
-WORD = re.compile(r"[A-Za-z]+")
-SPACES = re.compile(r" +")
-HAN_OR_KANA = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 LENGTH_REFUSED = re.compile(
     r"context (?:length|size|window)|too (?:long|large to process)|less than \d{1,9} tokens|max_model_len|n_ctx"
     r"|maximum (?:allowed batch size|input length|number of tokens|sequence length)",
@@ -244,28 +242,6 @@ async def in_parts(texts: list[str], ask: Callable[[list[str]], Awaitable[list[T
     half = len(texts) // 2
     first = await in_parts(texts[:half], ask, max_tokens=max_tokens)
     return first + await in_parts(texts[half:], ask, max_tokens=max_tokens)
-
-
-def estimate_tokens(text: str) -> int:
-    """A count that tokenizers stay under, special tokens aside: the measured rule of `server/answer/tokens.py`.
-
-    ASCII words: one up to three letters, else two for five. One for each digit and mark, none for spaces (embedding
-    models drop them). Other letters by their bytes in UTF-8: 2, 1.5 or 3 for two and three bytes, 2.5 for Chinese.
-    """
-    lengths = (len(found[0]) for found in WORD.finditer(text))
-    in_words = sum(1 if length <= 3 else (2 * length + 4) // 5 for length in lengths)
-    rest = WORD.sub("", SPACES.sub("", text))
-    return in_words + (sum(map(_halves, rest)) + 1) // 2
-
-
-def _halves(character: str) -> int:
-    """Half tokens of one character that is no ASCII letter."""
-    for bound, halves in ((0x80, 2), (0x250, 4), (0x800, 3)):
-        if ord(character) < bound:
-            return halves
-    if HAN_OR_KANA.match(character):
-        return 5
-    return 6 if character <= "\uffff" else 8
 
 
 def sendable(text: str) -> str:

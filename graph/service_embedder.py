@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from graph.breaker import BreakerState
 from graph.errors import StoreVersionError
-from graph.model_service import CONCURRENT, ModelService, estimate_tokens, in_parts, sendable, together
+from graph.model_service import CONCURRENT, ModelService, in_parts, sendable, together
+from graph.token_estimate import estimate_tokens
 
 SPECIAL_TOKENS = 2
 """What a model puts around a text, such as [CLS] and [SEP]."""

@@ -21,6 +21,9 @@ from server.rerank.llm_reranker import LLMReranker
 from server.rerank.onnx_reranker import OnnxReranker
 from server.rerank.rerank_service import RerankService
 
+QUESTION_SHARE = 0.6
+"""Of the vector leg's time, for a service to embed the question."""
+
 
 async def open_embedder(settings: Settings, stamp: HomeStamp | None = None) -> Embedder:
     """`stamp`: of the store it is for. It knows the dimension of a service's model, so that a service that is down
@@ -34,7 +37,9 @@ async def open_embedder(settings: Settings, stamp: HomeStamp | None = None) -> E
     dimension = chosen.dimension
     if stamp is not None and stamp.embedding_model == chosen.name:
         dimension = dimension or stamp.dimension
-    embedder = _service_embedder(chosen, dimension)
+    # Time must be left for the leg to go on with words alone.
+    question_seconds = settings.search.vector_seconds * QUESTION_SHARE
+    embedder = _service_embedder(chosen, dimension, question_seconds)
     if not dimension:
         try:
             await measured_dimension(embedder)
@@ -70,7 +75,9 @@ def _flag_embedder(chosen: EmbedderSettings) -> FlagEmbedder:
     )
 
 
-def _service_embedder(chosen: EmbedderSettings, dimension: int) -> OllamaEmbedder | OpenAIEmbedder:
+def _service_embedder(
+    chosen: EmbedderSettings, dimension: int, question_seconds: float
+) -> OllamaEmbedder | OpenAIEmbedder:
     before_question, before_passage = _prefixes(chosen)
     if chosen.provider == "ollama":
         return OllamaEmbedder(
@@ -81,6 +88,7 @@ def _service_embedder(chosen: EmbedderSettings, dimension: int) -> OllamaEmbedde
             passage_prefix=before_passage,
             max_tokens=chosen.max_tokens,
             seconds=chosen.seconds,
+            question_seconds=question_seconds,
         )
     return OpenAIEmbedder(
         chosen.url,
@@ -91,6 +99,7 @@ def _service_embedder(chosen: EmbedderSettings, dimension: int) -> OllamaEmbedde
         passage_prefix=before_passage,
         max_tokens=chosen.max_tokens,
         seconds=chosen.seconds,
+        question_seconds=question_seconds,
     )
 
 

@@ -13,10 +13,10 @@ import httpx
 from config.settings import LLMSettings
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyFaultError, SettingsError
 from graph.model import ChatMessage, ChatPiece
+from graph.token_estimate import estimate_tokens
 from server.answer.http_faults import checked_url, reason_of, retry_after, shown_url
 from server.answer.streams import DeadlineError, closing, patiently, with_deadlines
 from server.answer.thinking import ThinkFilter
-from server.answer.tokens import estimate_tokens
 
 CONNECT_SECONDS = 5.0
 LONGEST_LINE = 4_000_000

@@ -13,8 +13,8 @@ from syrupy.assertion import SnapshotAssertion
 from config.personas import load_personas
 from graph.errors import SettingsError
 from graph.model import Evidence
+from graph.token_estimate import estimate_tokens
 from server.answer.prompt import Prompt, build_prompt
-from server.answer.tokens import estimate_tokens
 from server.model import Zone
 from tests.server.answer.found import EVIDENCE, FARM
 

@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from graph.onnx_models import bundled_model_dir
-from server.answer.tokens import estimate_tokens
+from graph.token_estimate import estimate_tokens
 
 
 @pytest.mark.parametrize(
