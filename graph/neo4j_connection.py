@@ -18,6 +18,7 @@ from neo4j import READ_ACCESS, AsyncDriver, AsyncGraphDatabase, AsyncManagedTran
 from neo4j.exceptions import (
     AuthError,
     ConfigurationError,
+    ConnectionAcquisitionTimeoutError,
     DriverError,
     Forbidden,
     Neo4jError,
@@ -225,6 +226,12 @@ class Neo4jConnection:
             if error.code == NO_DATABASE:
                 raise self._fault("does not exist; create it, or set graph.neo4j_database") from error
             raise self._fault(f"refuses a query ({error.code})") from error
+        except ConnectionAcquisitionTimeoutError as error:
+            raise DependencyDownError(
+                f"{self.shown} has all {self._options['max_connection_pool_size']} connections in use for "
+                f"{self._options['connection_acquisition_timeout']:g} s; raise graph.neo4j_pool_size.",
+                dependency=DEPENDENCY,
+            ) from error
         except (DriverError, OSError) as error:
             raise DependencyDownError(
                 f"{self.shown} cannot be reached ({type(error).__name__}); check that it runs and graph.neo4j_url.",

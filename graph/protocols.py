@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.feed import FeedItem
 from graph.model import (
     ChatMessage,
     ChatPiece,
@@ -45,6 +46,25 @@ class Source(Protocol):
     @property
     def kind(self) -> str: ...
     def read(self) -> Iterator[SourceItem]: ...
+
+
+@runtime_checkable
+class ChangingSource(Source, Protocol):
+    """A wiki that can say what has changed, so that following it does not mean reading it all.
+
+    `read` of such a source ends with a `Checkpoint`, whose cursor was taken before its first page was read: what
+    changes meanwhile is told again.
+    """
+
+    def read(self) -> Iterator[FeedItem]: ...  # type: ignore[override]
+    def changes(self, cursor: str) -> Iterator[FeedItem] | None:
+        """What has changed since `cursor`, with a `Checkpoint` now and then and as its last item. None where the feed
+        does not reach back so far: then all is read again, and what is gone is found by comparison.
+
+        A page that cannot be fetched is a `FailedPage`, never a `GonePage`. A source that fails half-way raises its
+        `SourceError`; what came before its last checkpoint counts.
+        """
+        ...
 
 
 class Embedder(Protocol):
