@@ -26,7 +26,6 @@ from graph.model import (
     Neighbourhood,
     NeighbourhoodBounds,
     SearchFilter,
-    SourceItem,
     StoredChunk,
     VectorPoint,
     VectorRankings,
@@ -45,7 +44,7 @@ class Source(Protocol):
     def name(self) -> str: ...
     @property
     def kind(self) -> str: ...
-    def read(self) -> Iterator[SourceItem]: ...
+    def read(self) -> Iterator[FeedItem]: ...
 
 
 @runtime_checkable
@@ -56,7 +55,6 @@ class ChangingSource(Source, Protocol):
     changes meanwhile is told again.
     """
 
-    def read(self) -> Iterator[FeedItem]: ...  # type: ignore[override]
     def changes(self, cursor: str) -> Iterator[FeedItem] | None:
         """What has changed since `cursor`, with a `Checkpoint` now and then and as its last item. None where the feed
         does not reach back so far: then all is read again, and what is gone is found by comparison.
@@ -64,6 +62,10 @@ class ChangingSource(Source, Protocol):
         A page that cannot be fetched is a `FailedPage`, never a `GonePage`. A source that fails half-way raises its
         `SourceError`; what came before its last checkpoint counts.
         """
+        ...
+
+    def pages(self, keys: Sequence[str]) -> Iterator[FeedItem]:
+        """These alone, as they are now: for pages that could not be read before."""
         ...
 
 

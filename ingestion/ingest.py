@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from config.settings import IngestionSettings
 from graph.errors import SourceError
+from graph.feed import Checkpoint, FeedItem, GonePage, UnchangedPage
 from graph.knowledge import WIKI, Knowledge
 from graph.model import (
     EMBEDDED_TYPES,
@@ -192,7 +193,7 @@ class Ingestion:
             await remove_pages(self.knowledge, gone[start : start + BATCH_PAGES])
         self.tally.deleted += len(gone)
 
-    def _new_pages(self, items: Sequence[Page | SkippedPage | FailedPage]) -> list[Page]:
+    def _new_pages(self, items: Sequence[FeedItem]) -> list[Page]:
         """The pages to look at; what is skipped, failed or a second page of the same key is tallied."""
         pages: list[Page] = []
         for item in items:

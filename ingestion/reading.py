@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import AsyncIterator
 
-from graph.model import SourceItem
+from graph.feed import FeedItem
 from graph.protocols import Source
 
 GROUP = 16
@@ -16,12 +16,12 @@ AHEAD = 4
 """Groups read ahead at most: the bound that keeps memory flat."""
 
 
-async def read_in_thread(source: Source) -> AsyncIterator[list[SourceItem]]:
+async def read_in_thread(source: Source) -> AsyncIterator[list[FeedItem]]:
     """Groups of a source's items. What `source.read` raises is raised here, after the items before it."""
-    groups: queue.Queue[list[SourceItem] | BaseException | None] = queue.Queue(AHEAD)
+    groups: queue.Queue[list[FeedItem] | BaseException | None] = queue.Queue(AHEAD)
     stopped = threading.Event()
 
-    def put(item: list[SourceItem] | BaseException | None) -> None:
+    def put(item: list[FeedItem] | BaseException | None) -> None:
         while not stopped.is_set():
             try:
                 groups.put(item, timeout=0.1)
@@ -30,7 +30,7 @@ async def read_in_thread(source: Source) -> AsyncIterator[list[SourceItem]]:
             return
 
     def read() -> None:
-        group: list[SourceItem] = []
+        group: list[FeedItem] = []
         try:
             for item in source.read():
                 group.append(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -23,6 +24,8 @@ from graph.model import WebResult, WebResults
 DEPENDENCY = "searxng"
 MAX_RESPONSE_BYTES = 4_000_000
 MAX_QUERY_CHARS = 500
+GIVEN_UP_LATE = 0.5
+"""Who cancels a search after this share of its deadline gave it up because it was slow."""
 COMMAND = re.compile(r"(?<!\S)[!:?<]+(?=\S)")
 """What SearXNG reads as a command at the start of a word: `!engine`, `!!external`, `:language`, `<timeout`."""
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
@@ -49,8 +52,15 @@ class SearXNG:
         if not plain:
             raise QuestionError("The web search was given an empty query.")
         params = {"q": plain, "format": "json", "language": language if LANGUAGE.fullmatch(language) else "all"}
+        begun = time.monotonic()
         with self._breaker.watch():
-            body = await self._get(params)
+            try:
+                body = await self._get(params)
+            except asyncio.CancelledError:
+                # The web leg's own deadline comes first: without this, one that hangs would never be left alone.
+                if time.monotonic() - begun > GIVEN_UP_LATE * self._seconds:
+                    self._breaker.failed(self._slow(time.monotonic() - begun))
+                raise
             return self._results(body, limit)
 
     async def close(self) -> None:
@@ -71,9 +81,7 @@ class SearXNG:
                     )
                 return await self._read(response)
         except (TimeoutError, httpx.TimeoutException):
-            raise DependencyDownError(
-                f"SearXNG at {self._shown} did not answer within {self._seconds:g} s.", dependency=DEPENDENCY
-            ) from None
+            raise self._slow(self._seconds) from None
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise DependencyDownError(
                 f"SearXNG at {self._shown} cannot be reached ({type(error).__name__}); "
@@ -119,6 +127,11 @@ class SearXNG:
         return WebResults(
             results=tuple(result for result in found if result.url)[:limit],
             unresponsive=_unresponsive(answer.get("unresponsive_engines")),
+        )
+
+    def _slow(self, seconds: float) -> DependencyDownError:
+        return DependencyDownError(
+            f"SearXNG at {self._shown} did not answer within {round(seconds, 2):g} s.", dependency=DEPENDENCY
         )
 
     def _fault(self, what: str, fix: str) -> NoReturn:

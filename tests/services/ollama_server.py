@@ -43,23 +43,35 @@ def prepare() -> None:
 
 
 def start() -> tuple[list[tuple[int, float]], dict[str, str]]:
-    port = free_port()
-    own = {"OLLAMA_HOST": f"127.0.0.1:{port}", "OLLAMA_MODELS": str(HOME / "models"), "HOME": str(HOME)}
-    process = spawn("ollama", [BINARY, "serve"], environment={**own, "OLLAMA_KEEP_ALIVE": "30m"})
-    environment = {"OLLAMA_URL": f"http://127.0.0.1:{port}", "OLLAMA_MODEL": MODEL}
-    wait_until(lambda: _models(environment) is not None, "ollama", 60, [process])
-    if f"{MODEL}:latest" not in (_models(environment) or []):
-        modelfile = HOME / "Modelfile"
-        modelfile.write_text(MODELFILE.format(weights=WEIGHTS))
-        run(BINARY, "create", MODEL, "-f", modelfile, environment=own)
-    wait_until(lambda: answers(environment), "ollama", 120, [process])
+    process, environment = launch("ollama", port=free_port(), models=HOME / "models")
     return [process], environment
+
+
+def launch(
+    name: str, *, port: int, models: Path, model: str = MODEL, modelfile: str = MODELFILE
+) -> tuple[tuple[int, float], dict[str, str]]:
+    """Its process, once the model answers, and how it is reached. The model is made where the folder lacks it."""
+    own = {"OLLAMA_HOST": f"127.0.0.1:{port}", "OLLAMA_MODELS": str(models), "HOME": str(HOME)}
+    process = spawn(name, [BINARY, "serve"], environment={**own, "OLLAMA_KEEP_ALIVE": "30m"})
+    environment = {"OLLAMA_URL": f"http://127.0.0.1:{port}", "OLLAMA_MODEL": model}
+    wait_until(lambda: _models(environment) is not None, name, 60, [process])
+    if f"{model}:latest" not in (_models(environment) or []):
+        file = HOME / f"Modelfile.{model}"
+        file.write_text(modelfile.format(weights=WEIGHTS))
+        run(BINARY, "create", model, "-f", file, environment=own)
+    wait_until(lambda: answers(environment), name, 120, [process])
+    return process, environment
 
 
 def answers(environment: dict[str, str]) -> bool:
     """Ready is when the model says something."""
     question = {"role": "user", "content": "Say yes."}
-    body = {"model": MODEL, "messages": [question], "stream": False, "options": {"num_predict": 4}}
+    body = {
+        "model": environment["OLLAMA_MODEL"],
+        "messages": [question],
+        "stream": False,
+        "options": {"num_predict": 4},
+    }
     answer = _ask(f"{environment['OLLAMA_URL']}/api/chat", body)
     return isinstance(answer, dict) and bool(answer.get("done"))
 

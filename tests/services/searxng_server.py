@@ -44,15 +44,19 @@ def start() -> tuple[list[tuple[int, float]], dict[str, str]]:
     site_port = free_port()
     site = spawn("searxng-site", [sys.executable, "-m", "tests.services.local_site", str(site_port)], cwd=REPOSITORY)
     wait_until(lambda: _json(f"http://127.0.0.1:{site_port}/search.json?q=a") is not None, "searxng-site", 20, [site])
-    processes, url = _start_instance("searxng", site_port, formats=["html", "json"])
-    no_json, no_json_url = _start_instance("searxng-no-json", site_port, formats=["html"])
+    port, no_json_port = free_port(), free_port()
+    processes = [
+        site,
+        spawn_instance("searxng", port=port, site_port=site_port),
+        spawn_instance("searxng-no-json", port=no_json_port, site_port=site_port, formats=["html"]),
+    ]
     environment = {
-        "SEARXNG_URL": url,
-        "SEARXNG_NO_JSON_URL": no_json_url,
+        "SEARXNG_URL": f"http://127.0.0.1:{port}",
+        "SEARXNG_NO_JSON_URL": f"http://127.0.0.1:{no_json_port}",
         "TRIVET_TEST_SITE_URL": f"http://127.0.0.1:{site_port}",
     }
-    wait_until(lambda: answers(environment), "searxng", 90, [site, *processes, *no_json])
-    return [site, *processes, *no_json], environment
+    wait_until(lambda: answers(environment), "searxng", 90, processes)
+    return processes, environment
 
 
 def answers(environment: dict[str, str]) -> bool:
@@ -63,17 +67,24 @@ def answers(environment: dict[str, str]) -> bool:
     return isinstance(found, dict) and bool(found.get("results"))
 
 
-def _start_instance(name: str, site_port: int, formats: Sequence[str]) -> tuple[list[tuple[int, float]], str]:
-    port = free_port()
+def launch(name: str, *, port: int, site_port: int) -> tuple[int, float]:
+    """The process of one more instance over a site that runs, once it answers."""
+    process = spawn_instance(name, port=port, site_port=site_port)
+    wait_until(lambda: answers({"SEARXNG_URL": f"http://127.0.0.1:{port}"}), name, 90, [process])
+    return process
+
+
+def spawn_instance(
+    name: str, *, port: int, site_port: int, formats: Sequence[str] = ("html", "json")
+) -> tuple[int, float]:
     settings = HOME / f"{name}.yml"
     settings.write_text(json.dumps(_settings(port, site_port, formats)))  # JSON is YAML
-    process = spawn(
+    return spawn(
         name,
         [PYTHON, "-m", "searx.webapp"],
         cwd=HOME / "app",
         environment={"SEARXNG_SETTINGS_PATH": str(settings), "PYTHONPATH": str(HOME / "app")},
     )
-    return [process], f"http://127.0.0.1:{port}"
 
 
 def _settings(port: int, site_port: int, formats: Sequence[str]) -> dict[str, object]:
