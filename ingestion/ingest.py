@@ -8,11 +8,10 @@ removed. A batch cut short is found by `recover` and taken back.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from config.settings import IngestionSettings
 from graph.errors import SourceError
@@ -28,8 +27,9 @@ from graph.model import (
     SkippedPage,
     VectorPoint,
 )
-from graph.protocols import Source
+from graph.protocols import ChangingSource, Source
 from graph.titles import TitleDictionary
+from ingestion.batch import Batch, Ledger, NoLedger, PreparedPage, manifest_of, manifests_of, page_hash
 from ingestion.chunks import chunk_page
 from ingestion.language import detect_language
 from ingestion.link import graph_page, link_chunks
@@ -45,33 +45,27 @@ BATCH_PAGES = 500
 """Pages in one batch at most, so that a wiki of redirects still commits often."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedPage:
-    """A page that differs from what is stored: its manifest to be, its chunks, and which of them are new."""
-
-    page: Page
-    manifest: Manifest
-    chunks: tuple[Chunk, ...]
-    new: tuple[Chunk, ...]
-    kept: tuple[str, ...]
-    removed: tuple[str, ...]
-    stored_before: bool
-
-
 async def ingest(
     source: Source,
     knowledge: Knowledge,
     settings: IngestionSettings,
     *,
     prune: bool = False,
+    since: str | None = None,
+    only: Sequence[str] | None = None,
+    ledger: Ledger | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> IngestReport:
-    """Bring the stores in line with a source. Pages gone from it are removed only with `prune`."""
+    """Bring the stores in line with a source. Pages gone from it are removed only with `prune`, or by its feed.
+
+    `since`: read only what a `ChangingSource` says has changed since this cursor, all of it where its feed does not
+    reach back so far. `only`: read these pages alone.
+    """
     started = time.monotonic()
     await recover(knowledge)
-    run = Ingestion(source, knowledge, settings, on_progress)
+    run = Ingestion(source, knowledge, settings, on_progress, since=since, only=only, ledger=ledger or NoLedger())
     await run.read_all()
-    if prune and not run.broken_off:
+    if prune and run.whole and not run.broken_off:
         await run.prune()
     linked = await link_chunks(knowledge, on_linked=lambda count: run.report_progress("linking"))
     if run.tally.embedded >= OPTIMIZE_FROM:
@@ -94,6 +88,7 @@ async def ingest(
         dangling_redirects=tuple(f"{title} → {target}" for title, target in dangling),
         chunks=tally.chunks,
         embedded=tally.embedded,
+        whole=run.whole,
         linked=linked,
         entities=counts.entities,
         links=counts.links,
@@ -131,6 +126,10 @@ class Ingestion:
         knowledge: Knowledge,
         settings: IngestionSettings,
         on_progress: Callable[[Progress], None],
+        *,
+        since: str | None,
+        only: Sequence[str] | None,
+        ledger: Ledger,
     ) -> None:
         self.source = source
         self.knowledge = knowledge
@@ -138,6 +137,12 @@ class Ingestion:
         self.tally = Tally()
         self.broken_off = False
         """Whether the source ended early: then a page that was not seen may exist all the same."""
+        self.whole = only is None
+        """Whether all of the source is read, and not only what has changed."""
+        self._since, self._only, self._ledger = since, only, ledger
+        self._writing: asyncio.Task[None] | None = None
+        self._under_way: set[str] = set()
+        """Keys of the pages that are being written."""
         self._on_progress = on_progress
         self._started = time.monotonic()
         self._last_title = ""
@@ -146,28 +151,39 @@ class Ingestion:
     async def read_all(self) -> None:
         """Read, embed and write everything. A source that breaks off (a truncated dump) is a failure of the run,
         but what could be read of it is kept; one that cannot be read at all raises its `SourceError`."""
-        writing: asyncio.Task[None] | None = None
         try:
             async for batch in self._batches():
-                writing = await self._embed_and_start_writing(batch, writing)
+                await self._embed_and_start_writing(batch)
         finally:
-            if writing is not None:
-                await writing
+            if self._writing is not None:
+                await self._writing
 
-    async def _batches(self) -> AsyncIterator[list[PreparedPage]]:
-        batch: list[PreparedPage] = []
+    def _read(self) -> Iterator[FeedItem]:
+        """Runs in the reading thread."""
+        source = self.source
+        if self._only is not None:
+            if not isinstance(source, ChangingSource):
+                raise SourceError(f"{source.name} cannot be read page by page; ingest it as a whole.")
+            return source.pages(self._only)
+        changes = source.changes(self._since) if self._since and isinstance(source, ChangingSource) else None
+        self.whole = changes is None
+        return source.read() if changes is None else changes
+
+    async def _batches(self) -> AsyncIterator[Batch]:
+        batch = Batch()
         try:
-            async for items in read_in_thread(self.source):
-                batch += await asyncio.to_thread(self._prepare, self._new_pages(items))
-                if sum(len(page.new) for page in batch) >= self.settings.batch_chunks or len(batch) >= BATCH_PAGES:
+            async for items in read_in_thread(self._read, self.source.name):
+                await self._settle(items)
+                await asyncio.to_thread(self._sort, items, batch)
+                if batch.new_chunks >= self.settings.batch_chunks or len(batch.pages) >= BATCH_PAGES:
                     yield batch
-                    batch = []
+                    batch = Batch()
         except SourceError as error:
             if not self.tally.seen:
                 raise
             self.tally.failed.append(FailedPage(key=self.source.name, reason=str(error)))
             self.broken_off = True
-        if batch:
+        if not batch.empty:
             yield batch
 
     def report_progress(self, stage: str) -> None:
@@ -193,41 +209,64 @@ class Ingestion:
             await remove_pages(self.knowledge, gone[start : start + BATCH_PAGES])
         self.tally.deleted += len(gone)
 
-    def _new_pages(self, items: Sequence[FeedItem]) -> list[Page]:
-        """The pages to look at; what is skipped, failed or a second page of the same key is tallied."""
-        pages: list[Page] = []
+    async def _settle(self, items: Sequence[FeedItem]) -> None:
+        """A feed may speak of a page again while its last version is being written, and what is to be removed is told
+        from what is stored."""
+        keys = (item.key for item in items if not isinstance(item, Checkpoint))
+        if self._writing is not None and not self._under_way.isdisjoint(keys):
+            await asyncio.wait([self._writing])
+
+    def _sort(self, items: Sequence[FeedItem], batch: Batch) -> None:
+        """Items into the batch and the tally."""
+        pages: dict[str, Page] = {}
         for item in items:
-            page_id = item.id if isinstance(item, Page) else f"{self.source.name}:{item.key}"
+            if isinstance(item, Checkpoint):
+                batch.cursor = item.cursor
+                continue
+            page_id = f"{self.source.name}:{item.key}"
+            if isinstance(item, Page) and (fault := self._fault_of(item)) is not None:
+                item = fault
             if isinstance(item, FailedPage):
                 self.tally.failed.append(item)
-                self.tally.seen.add(page_id)
+                batch.failed.append(item)
             elif isinstance(item, SkippedPage):
                 self.tally.skipped.append(item)
-            elif page_id in self.tally.seen:
+            elif isinstance(item, GonePage):
+                pages.pop(page_id, None)
+                batch.pages.pop(page_id, None)
+                batch.gone[page_id] = None
+            elif isinstance(item, UnchangedPage):
+                self.tally.unchanged += 1
+            elif self.whole and page_id in self.tally.seen:
                 self.tally.skipped.append(SkippedPage(key=item.key, reason="a second page of this key"))
-            elif len(item.text) > self.settings.max_page_chars:
-                limit = (
-                    f"{len(item.text):,} characters; ingestion.max_page_chars allows {self.settings.max_page_chars:,}"
-                )
-                self.tally.failed.append(FailedPage(key=item.key, reason=limit))
-                self.tally.seen.add(page_id)
             else:
+                batch.gone.pop(page_id, None)
+                pages[page_id] = item
+            if not isinstance(item, FailedPage):
+                batch.settled.append(item.key)
+            if not isinstance(item, SkippedPage | GonePage):
                 self.tally.seen.add(page_id)
-                pages.append(item)
-        return pages
+        self._prepare(pages, batch)
 
-    def _prepare(self, pages: Sequence[Page]) -> list[PreparedPage]:
-        stored = self.knowledge.state.manifests([page.id for page in pages])
-        prepared = []
-        for page in pages:
+    def _fault_of(self, page: Page) -> FailedPage | None:
+        most = self.settings.max_page_chars
+        if len(page.text) <= most:
+            return None
+        return FailedPage(
+            key=page.key, reason=f"{len(page.text):,} characters; ingestion.max_page_chars allows {most:,}"
+        )
+
+    def _prepare(self, pages: Mapping[str, Page], batch: Batch) -> None:
+        stored = self.knowledge.state.manifests(list(pages))
+        for page_id, page in pages.items():
             self._last_title = page.title
-            before = stored.get(page.id)
+            before = stored.get(page_id)
             hashed = page_hash(page, self._recipe)
             if before is not None and before.page_hash == hashed:
                 self.tally.unchanged += 1
+                batch.pages.pop(page_id, None)
                 continue
-            prepared.append(self._prepare_page(page, hashed, before))
-        return prepared
+            batch.pages[page_id] = self._prepare_page(page, hashed, before)
 
     def _prepare_page(self, page: Page, hashed: str, before: Manifest | None) -> PreparedPage:
         chunks: tuple[Chunk, ...] = ()
@@ -248,19 +287,33 @@ class Ingestion:
             stored_before=before is not None,
         )
 
-    async def _embed_and_start_writing(
-        self, batch: list[PreparedPage], writing: asyncio.Task[None] | None
-    ) -> asyncio.Task[None]:
+    async def _embed_and_start_writing(self, batch: Batch) -> None:
         """Embed a batch while the one before is written, then start writing it. At most two are in memory."""
-        new = [chunk for prepared in batch for chunk in prepared.new]
+        pages = list(batch.pages.values())
+        new = [chunk for prepared in pages for chunk in prepared.new]
         try:
             points, names = await asyncio.gather(
-                embedded_points(self.knowledge.embedder, new, _manifests(batch)), asyncio.to_thread(self._names, batch)
+                embedded_points(self.knowledge.embedder, new, manifests_of(pages)),
+                asyncio.to_thread(self._names, pages),
             )
         finally:
-            if writing is not None:
-                await writing
-        return asyncio.create_task(self._write(batch, points, names))
+            if self._writing is not None:
+                await self._writing
+        self._under_way = {page_id.removeprefix(f"{self.source.name}:") for page_id in (*batch.pages, *batch.gone)}
+        self._writing = asyncio.create_task(self._write(batch, points, names))
+
+    async def _write(self, batch: Batch, points: list[VectorPoint], names: Mapping[str, Sequence[str]]) -> None:
+        if batch.pages:
+            await self._write_pages(list(batch.pages.values()), points, names)
+        if batch.gone:
+            await self._remove(list(batch.gone))
+        await asyncio.to_thread(self._ledger.note, failed=batch.failed, settled=batch.settled, cursor=batch.cursor)
+        self.report_progress("reading")
+
+    async def _remove(self, page_ids: Sequence[str]) -> None:
+        stored = await asyncio.to_thread(self.knowledge.state.manifests, page_ids)
+        await remove_pages(self.knowledge, [(m.page_id, m.chunk_ids) for m in stored.values()])
+        self.tally.deleted += len(stored)
 
     def _names(self, batch: Sequence[PreparedPage]) -> dict[str, tuple[str, ...]]:
         """Names found in each chunk: read for the new ones, remembered for the others."""
@@ -274,13 +327,13 @@ class Ingestion:
             names.update({chunk.id: found_in for chunk, found_in in zip(chunks, found, strict=True)})
         return names
 
-    async def _write(
+    async def _write_pages(
         self, batch: Sequence[PreparedPage], points: list[VectorPoint], names: Mapping[str, Sequence[str]]
     ) -> None:
         knowledge = self.knowledge
         # What is stored beside a vector (type, categories) may have changed with the page.
         kept = [chunk for prepared in batch for chunk in prepared.chunks if chunk.id in prepared.kept]
-        points += await stored_points(knowledge.vectors, knowledge.embedder, kept, _manifests(batch))
+        points += await stored_points(knowledge.vectors, knowledge.embedder, kept, manifests_of(batch))
         removed = [chunk_id for prepared in batch for chunk_id in prepared.removed]
         await asyncio.to_thread(knowledge.state.begin_batch, [point.chunk_id for point in points], removed)
         await knowledge.vectors.upsert(WIKI, points)
@@ -298,7 +351,6 @@ class Ingestion:
         await knowledge.graph.remove_pages(now_redirects)
         await asyncio.to_thread(knowledge.state.end_batch)
         self._count(batch)
-        self.report_progress("reading")
 
     def _count(self, batch: Sequence[PreparedPage]) -> None:
         for prepared in batch:
@@ -321,38 +373,3 @@ async def remove_pages(knowledge: Knowledge, pages: Sequence[tuple[str, Sequence
     await knowledge.vectors.delete(WIKI, chunk_ids)
     await knowledge.graph.remove_pages(page_ids)
     await asyncio.to_thread(knowledge.state.end_batch)
-
-
-def _manifests(batch: Sequence[PreparedPage]) -> dict[str, Manifest]:
-    return {prepared.page.id: prepared.manifest for prepared in batch}
-
-
-def page_hash(page: Page, recipe: str) -> str:
-    """SHA-1 over all that the source said of a page and how it is processed; equal means nothing to do."""
-    said = [
-        page.title, page.text, page.url, page.page_type, page.language, page.wiki_language,
-        page.redirect_to, page.aliases,
-        [(link.target, link.shown) for link in page.links], page.categories,
-        [(section.start, section.level, section.title, section.anchor) for section in page.sections], recipe,
-    ]  # fmt: skip
-    return hashlib.sha1(json.dumps(said).encode(), usedforsecurity=False).hexdigest()
-
-
-def manifest_of(page: Page, hashed: str, chunk_ids: Sequence[str]) -> Manifest:
-    return Manifest(
-        page_id=page.id,
-        source=page.source,
-        key=page.key,
-        title=page.title,
-        url=page.url,
-        page_type=page.page_type,
-        language=page.language,
-        revision=page.revision,
-        modified=page.modified,
-        page_hash=hashed,
-        redirect_to=page.redirect_to,
-        aliases=page.aliases,
-        links=page.links,
-        categories=page.categories,
-        chunk_ids=tuple(chunk_ids),
-    )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 from graph.feed import FeedItem
-from graph.protocols import Source
 
 GROUP = 16
 """Items handed over at once."""
@@ -16,8 +15,8 @@ AHEAD = 4
 """Groups read ahead at most: the bound that keeps memory flat."""
 
 
-async def read_in_thread(source: Source) -> AsyncIterator[list[FeedItem]]:
-    """Groups of a source's items. What `source.read` raises is raised here, after the items before it."""
+async def read_in_thread(begin: Callable[[], Iterator[FeedItem]], name: str) -> AsyncIterator[list[FeedItem]]:
+    """Groups of the items of what `begin` gives. What it raises is raised here, after the items before it."""
     groups: queue.Queue[list[FeedItem] | BaseException | None] = queue.Queue(AHEAD)
     stopped = threading.Event()
 
@@ -32,7 +31,7 @@ async def read_in_thread(source: Source) -> AsyncIterator[list[FeedItem]]:
     def read() -> None:
         group: list[FeedItem] = []
         try:
-            for item in source.read():
+            for item in begin():
                 group.append(item)
                 if len(group) >= GROUP:
                     put(group)
@@ -46,7 +45,7 @@ async def read_in_thread(source: Source) -> AsyncIterator[list[FeedItem]]:
         put(group)
         put(None)
 
-    thread = threading.Thread(target=read, name=f"read {source.name}", daemon=True)
+    thread = threading.Thread(target=read, name=f"read {name}", daemon=True)
     thread.start()
     try:
         while (received := await asyncio.to_thread(groups.get)) is not None:

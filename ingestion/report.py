@@ -34,6 +34,8 @@ class IngestReport:
     dangling_redirects: tuple[str, ...]
     chunks: int
     embedded: int
+    whole: bool
+    """Whether all of the source was read, and not only what has changed."""
     linked: int
     """Chunks whose mentions were computed, old ones touched by a new title included."""
     entities: int

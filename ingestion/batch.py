@@ -1,0 +1,94 @@
+"""What ingestion carries from reading to writing: pages that differ, what is gone, and what the ledger is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from graph.model import Chunk, FailedPage, Manifest, Page
+
+
+class Ledger(Protocol):
+    """Keeps what outlives a run of one source: where its change feed stands, and which pages could not be read."""
+
+    def note(self, *, failed: Sequence[FailedPage], settled: Sequence[str], cursor: str | None) -> None:
+        """After each batch, once it is stored. `settled`: keys that were read, skipped or are gone. Blocking."""
+        ...
+
+
+class NoLedger:
+    """For a source that is read once."""
+
+    def note(self, *, failed: Sequence[FailedPage], settled: Sequence[str], cursor: str | None) -> None:
+        """Forgets it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPage:
+    """A page that differs from what is stored: its manifest to be, its chunks, and which of them are new."""
+
+    page: Page
+    manifest: Manifest
+    chunks: tuple[Chunk, ...]
+    new: tuple[Chunk, ...]
+    kept: tuple[str, ...]
+    removed: tuple[str, ...]
+    stored_before: bool
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is written together, and what the ledger is told afterwards."""
+
+    pages: dict[str, PreparedPage] = field(default_factory=dict)
+    gone: dict[str, None] = field(default_factory=dict)
+    """Ids of pages that the feed says are gone; in a feed the last word on a page counts."""
+    failed: list[FailedPage] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+    cursor: str | None = None
+
+    @property
+    def new_chunks(self) -> int:
+        return sum(len(page.new) for page in self.pages.values())
+
+    @property
+    def empty(self) -> bool:
+        return not (self.pages or self.gone or self.failed or self.settled or self.cursor)
+
+
+def manifests_of(batch: Sequence[PreparedPage]) -> dict[str, Manifest]:
+    return {prepared.page.id: prepared.manifest for prepared in batch}
+
+
+def page_hash(page: Page, recipe: str) -> str:
+    """SHA-1 over all that the source said of a page and how it is processed; equal means nothing to do."""
+    said = [
+        page.title, page.text, page.url, page.page_type, page.language, page.wiki_language,
+        page.redirect_to, page.aliases,
+        [(link.target, link.shown) for link in page.links], page.categories,
+        [(section.start, section.level, section.title, section.anchor) for section in page.sections], recipe,
+    ]  # fmt: skip
+    return hashlib.sha1(json.dumps(said).encode(), usedforsecurity=False).hexdigest()
+
+
+def manifest_of(page: Page, hashed: str, chunk_ids: Sequence[str]) -> Manifest:
+    return Manifest(
+        page_id=page.id,
+        source=page.source,
+        key=page.key,
+        title=page.title,
+        url=page.url,
+        page_type=page.page_type,
+        language=page.language,
+        revision=page.revision,
+        modified=page.modified,
+        page_hash=hashed,
+        redirect_to=page.redirect_to,
+        aliases=page.aliases,
+        links=page.links,
+        categories=page.categories,
+        chunk_ids=tuple(chunk_ids),
+    )
