@@ -287,10 +287,13 @@ def _parsed(url: str, params: Mapping[str, str]) -> tuple[httpx.URL, tuple[str, 
         parsed = httpx.URL(url)
         if params:
             parsed = parsed.copy_merge_params(dict(params))
+        host = parsed.host
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
         raise PageFault("its URL is not valid") from error
-    if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise PageFault(f"its URL begins with {printable_name(parsed.scheme[:20])}:, not with http: or https:")
+    if parsed.scheme not in {"http", "https"}:
+        raise PageFault(f'its URL begins with "{printable_name(parsed.scheme[:20])}:", not with http: or https:')
+    if not host:
+        raise PageFault("its URL names no host")
     auth = (parsed.username, parsed.password) if parsed.userinfo else None
     return parsed.copy_with(userinfo=b"", fragment=None), auth
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.services import neo4j_server, ollama_server, searxng_server
+from tests.services import mediawiki_server, neo4j_server, ollama_server, searxng_server
 from tests.services.processes import Running, only_one, read_state, say, stop_process, write_state
 
 
@@ -29,6 +29,9 @@ SERVICES = {
     "searxng": Service(prepare=searxng_server.prepare, start=searxng_server.start, answers=searxng_server.answers),
     "ollama": Service(prepare=ollama_server.prepare, start=ollama_server.start, answers=ollama_server.answers),
     "neo4j": Service(prepare=neo4j_server.prepare, start=neo4j_server.start, answers=neo4j_server.answers),
+    "mediawiki": Service(
+        prepare=mediawiki_server.prepare, start=mediawiki_server.start, answers=mediawiki_server.answers
+    ),
 }
 
 
