@@ -66,15 +66,20 @@ DOUBLE_BRACE = re.compile(r"([{}])(?=[{}])")
 PIPE_TRICK = re.compile(r"[(（][^()（）]*[)）]$|,.*$")
 
 
-def clean_wikitext(text: str, site: WikiSite, *, name: str = "") -> CleanedText:
+def clean_wikitext(
+    text: str, site: WikiSite, *, name: str = "", page_name: str = "", plain: bool = False
+) -> CleanedText:
     """The cleaned text of a page; `text` has passed `clean_text`. Never slow, whatever is in it.
 
-    `name` is for the log: pages that cannot be parsed in time are read by a plainer method, and named.
+    `name` is for the log: pages that cannot be parsed in time are read by a plainer method, and named. `page_name` is
+    the page's title, which its text may ask for. `plain` reads by the plainer method from the start.
     """
     marks = find_marks(text)
     repaired = marks.repaired()
-    rendering = _Rendering(site=site)
-    if fault := _too_much(repaired, marks):
+    rendering = _Rendering(site=site, page_name=page_name)
+    if plain:
+        rendering.plain(marks)
+    elif fault := _too_much(repaired, marks):
         logger.warning("%s: %s; read as plain text, without its tables and templates", name or "a page", fault)
         rendering.plain(marks)
     else:
@@ -112,6 +117,7 @@ class _Rendering:
     """Walks a page's nodes once. Block nodes go to the assembly; what is inline gathers in `held` until then."""
 
     site: WikiSite
+    page_name: str = ""
     assembly: TextAssembly = field(default_factory=_new_assembly)
     links: list[Link] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)

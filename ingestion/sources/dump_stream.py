@@ -8,6 +8,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import lzma
 import re
 import zlib
 from collections.abc import Iterator
@@ -15,11 +16,16 @@ from io import BufferedReader
 from pathlib import Path
 
 from graph.errors import SourceError
+from ingestion.sources.dump_packed import LZMA_ALONE, SEVEN_ZIP, XZ, PackingError, SevenZipStream, XzStream
 
+PACKED = (b"BZh", b"\x1f\x8b", SEVEN_ZIP, XZ, LZMA_ALONE)
+"""How packed files begin that are read."""
 PIECE_BYTES = 262_144
 DECLARATION_BYTES = 1024
 BOMB_RATIO = 400
 """Real dumps, full histories included, unpack to less than 200 times their size; bz2 can do a million."""
+LZMA_BOMB_RATIO = 2_000
+"""LZMA looks back so far that a page's thousand revisions take little more than one; it can do seven thousand."""
 BOMB_FROM_BYTES = 64 * 2**20
 DECLARATION = re.compile(r"\s*<\?xml\b[^>]{0,200}\?>")
 ENCODING = re.compile(rb"<\?xml\b[^>]{0,150}?\bencoding\s*=\s*[\"']([A-Za-z][\w.:-]{0,40})[\"']")
@@ -94,30 +100,38 @@ def _encoding(path: Path, start: bytes) -> str:
         raise SourceError(f'{path} says its encoding is "{declared}", which is unknown; save it as UTF-8.') from error
 
 
+Stream = bz2.BZ2File | gzip.GzipFile | XzStream | SevenZipStream | BufferedReader
+
+
 def _unpacked(path: Path) -> Iterator[bytes]:
-    """The file's bytes, unpacked if it starts as bz2 or gz does, whatever its name."""
+    """The file's bytes, unpacked if it starts as bz2, gz, xz, lzma or 7z does, whatever its name."""
     try:
         with path.open("rb") as raw:
-            start = raw.read(3)
+            start = raw.read(6)
             raw.seek(0)
-            with _opened(raw, start) as stream:
-                yield from _guarded(path, raw, stream)
+            stream = _opened(raw, start)
+            yield from _guarded(path, raw, stream)
+    except PackingError as error:
+        raise SourceError(f"{path} {error}.") from error
     except OSError as error:
         reason = error.strerror or error
         raise SourceError(f"{path} cannot be read ({reason}); check the file and its permissions.") from error
 
 
-def _opened(raw: BufferedReader, start: bytes) -> bz2.BZ2File | gzip.GzipFile | BufferedReader:
-    if start == b"BZh":
+def _opened(raw: BufferedReader, start: bytes) -> Stream:
+    if start.startswith(b"BZh"):
         return bz2.BZ2File(raw)
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=raw)
-    return raw
+    if start == SEVEN_ZIP:
+        return SevenZipStream(raw)
+    return XzStream(raw) if start == XZ or start.startswith(LZMA_ALONE) else raw
 
 
-def _guarded(path: Path, raw: BufferedReader, stream: bz2.BZ2File | gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
+def _guarded(path: Path, raw: BufferedReader, stream: Stream) -> Iterator[bytes]:
     done = 0
     packed = stream is not raw
+    ratio = LZMA_BOMB_RATIO if isinstance(stream, XzStream | SevenZipStream) else BOMB_RATIO
     while True:
         try:
             piece = stream.read1(PIECE_BYTES)  # read() would lose what it holds at a break
@@ -125,7 +139,7 @@ def _guarded(path: Path, raw: BufferedReader, stream: bz2.BZ2File | gzip.GzipFil
             raise SourceError(
                 f"{path} is truncated: its compressed data stops after {done:,} bytes of text; get the whole file."
             ) from error
-        except (zlib.error, gzip.BadGzipFile) as error:
+        except (zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
             raise SourceError(f"{path} is damaged after {done:,} bytes of text ({error}); get it again.") from error
         except OSError as error:
             if not packed or error.errno is not None:
@@ -134,6 +148,6 @@ def _guarded(path: Path, raw: BufferedReader, stream: bz2.BZ2File | gzip.GzipFil
         if not piece:
             return
         done += len(piece)
-        if packed and done > BOMB_FROM_BYTES and done > BOMB_RATIO * raw.tell():
-            raise SourceError(f"{path} unpacks to over {BOMB_RATIO} times its size, as no dump does; it is refused.")
+        if packed and done > BOMB_FROM_BYTES and done > ratio * raw.tell():
+            raise SourceError(f"{path} unpacks to over {ratio} times its size, as no dump does; it is refused.")
         yield piece

@@ -47,12 +47,13 @@ class SiteInfo:
 
 @dataclass(slots=True)
 class Revision:
-    """One version of a page. `text` is None where it was deleted, `size` what it would be."""
+    """One version of a page. `text` is None where it was deleted; `size`, in bytes, is what the dump says of it."""
 
     id: int = 0
     timestamp: str = ""
     model: str = "wikitext"
     text: str | None = None
+    size: int = 0
     too_long: bool = False
 
     @property
@@ -68,6 +69,8 @@ class PageRecord:
     namespace: int | None = None
     id: str = ""
     redirect: str = ""
+    is_redirect: bool = False
+    """Schemas 0.4 and 0.5 say so, and not where to."""
     latest: Revision | None = None
 
 
@@ -155,11 +158,14 @@ class _DumpHandler(ContentHandler):
             self.revision = Revision()
         elif name == "redirect" and self.page:
             self.page.redirect = attrs.get("title", "")
+            self.page.is_redirect = True
         elif name == "namespace":
             self.namespace = _number(attrs.get("key", ""), 0)
         self.parts = [] if (parent, name) in FIELDS and "deleted" not in attrs else None
         self.length = 0
         self.limit = self.max_text if name == "text" else MAX_FIELD
+        if name == "text" and self.revision and parent == "revision":
+            self.revision.size = _number(attrs.get("bytes", ""), 0)
 
     def characters(self, content: str) -> None:
         self.events += 1

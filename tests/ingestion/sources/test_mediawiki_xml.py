@@ -12,8 +12,8 @@ import pytest
 from graph.errors import SourceError
 from graph.model import FailedPage, Page, PageType, SkippedPage, SourceItem
 from ingestion.sources import dump_stream
-from ingestion.sources.detect import open_source
-from ingestion.sources.mediawiki_xml import MAX_PAGE_CHARACTERS
+from ingestion.sources.kinds import Place, SourceOptions
+from ingestion.sources.mediawiki_xml import KIND, MAX_PAGE_CHARACTERS, MediaWikiXml
 
 SITE_INFO = """<siteinfo><sitename>Hollin</sitename><base>https://wiki.hollin/wiki/Main_Page</base>
 <case>first-letter</case><namespaces><namespace key="0" /><namespace key="10">Šablons</namespace>
@@ -32,10 +32,14 @@ def dump(*pages: str, info: str = SITE_INFO) -> str:
     return f'<mediawiki version="0.11" xml:lang="en-GB">{info}{"".join(pages)}</mediawiki>'
 
 
+def opened(path: Path, base_url: str = "") -> MediaWikiXml:
+    return MediaWikiXml(path=path, name=path.name.partition(".")[0], base_url=base_url)
+
+
 def read(folder: Path, xml: str | bytes, name: str = "hollin.xml") -> list[SourceItem]:
     path = folder / name
     path.write_bytes(xml if isinstance(xml, bytes) else xml.encode("utf-8", "surrogatepass"))
-    return list(open_source(path).read())
+    return list(opened(path).read())
 
 
 def read_broken(folder: Path, xml: str | bytes, name: str = "hollin.xml") -> tuple[list[SourceItem], str]:
@@ -44,7 +48,7 @@ def read_broken(folder: Path, xml: str | bytes, name: str = "hollin.xml") -> tup
     before: list[SourceItem] = []
 
     def read_on() -> None:
-        for item in open_source(path).read():
+        for item in opened(path).read():
             before.append(item)
 
     with pytest.raises(SourceError) as raised:
@@ -66,7 +70,7 @@ def test_a_page(tmp_path: Path) -> None:
 def test_a_base_url_of_the_owners(tmp_path: Path) -> None:
     path = tmp_path / "hollin.xml"
     path.write_text(dump(page("A b", revision("x"))))
-    (only,) = open_source(path, base_url="http://localhost:8080/w/").read()
+    (only,) = opened(path, base_url="http://localhost:8080/w/").read()
     assert isinstance(only, Page)
     assert only.url == "http://localhost:8080/w/A_b"
 
@@ -270,8 +274,8 @@ def test_pages_before_the_break_of_a_bz2_are_read(tmp_path: Path) -> None:
         ("<mediawiki>" + "<a>" * 50, "nested more than 32 deep"),
         ("<mediawiki><page a='" + "x" * 4_000_000, "holds a tag or comment of over 2,097,152 characters"),
         ("<mediawiki><!-- " + "x" * 4_000_000, "holds a tag or comment of over 2,097,152 characters"),
-        ("not XML", "is of no known type"),
-        ("", "is an empty file"),
+        ("not XML", "is no readable XML"),
+        ("", "is empty"),
         (b"<mediawiki>caf\xe9</mediawiki>", "is not valid UTF-8 near byte 14"),
         (b'<?xml version="1.0" encoding="klingon"?><mediawiki/>', 'its encoding is "klingon", which is unknown'),
         (b'<?xml version="1.0" encoding="zlib"?><mediawiki/>', 'its encoding is "zlib", which is unknown'),
@@ -306,7 +310,7 @@ def test_memory_stays_flat_whatever_a_page_holds(tmp_path: Path) -> None:
             file.write("word " * 200_000)
         file.write("</text></revision></page></mediawiki>")
     tracemalloc.start()
-    items = list(open_source(path).read())
+    items = list(opened(path).read())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [type(item) for item in items] == [Page, FailedPage]
@@ -321,6 +325,6 @@ def test_memory_stays_flat_whatever_a_page_holds(tmp_path: Path) -> None:
     ],
 )
 def test_pywikibots_samples(data_dir: Path, name: str, count: int) -> None:
-    items = list(open_source(data_dir / "wikis/mediawiki_xml_pywikibot/tests/data/xml" / name).read())
+    items = list(opened(data_dir / "wikis/mediawiki_xml_pywikibot/tests/data/xml" / name).read())
     assert len(items) == count
     assert all(isinstance(item, Page) for item in items)
