@@ -53,7 +53,39 @@ ur uz ve vec vep vi vls vo vro wa war wo wuu xal xh xmf yi yo yue za zea zh zh-c
 zh-yue zu
 """
 """Codes of the Wikipedias: `[[fr:…]]` is the same page in another language, not a page of this wiki."""
-INTERWIKI = frozenset([*PROJECT_PREFIXES.split(), *LANGUAGE_PREFIXES.split()])
+LANGUAGES = frozenset(LANGUAGE_PREFIXES.split())
+INTERWIKI = LANGUAGES | frozenset(PROJECT_PREFIXES.split())
+OTHER_NAMES = {
+    6: """
+    ar:صورة,ملف be:Выява,Файл bg:Картинка,Файл ca:Imatge,Fitxer cs:Soubor da:Billede,Fil de:Bild,Datei
+    el:Εικόνα,Αρχείο eo:Dosiero es:Imagen,Archivo et:Pilt,Fail eu:Irudi,Fitxategi fa:تصویر,پرونده
+    fi:Kuva,Tiedosto fr:Image,Fichier gl:Imaxe,Ficheiro he:תמונה,קובץ hr:Slika,Datoteka hu:Kép,Fájl
+    id:Berkas,Gambar it:Immagine,File ja:画像,ファイル ko:그림,파일 la:Imago,Fasciculus lt:Vaizdas lv:Attēls
+    nl:Afbeelding,Bestand no:Bilde,Fil pl:Grafika,Plik pt:Imagem,Ficheiro,Arquivo ro:Imagine,Fișier
+    ru:Изображение,Файл sk:Súbor sl:Slika sr:Слика,Датотека sv:Bild,Fil th:ภาพ,ไฟล์ tr:Resim,Dosya
+    uk:Зображення,Файл vi:Hình,Tập_tin zh:图像,圖像,文件,檔案
+    """,
+    14: """
+    ar:تصنيف be:Катэгорыя bg:Категория ca:Categoria cs:Kategorie da:Kategori de:Kategorie el:Κατηγορία
+    eo:Kategorio es:Categoría et:Kategooria eu:Kategoria fa:رده fi:Luokka fr:Catégorie gl:Categoría
+    he:קטגוריה hr:Kategorija hu:Kategória id:Kategori it:Categoria ja:カテゴリ ko:분류 la:Categoria
+    lt:Kategorija lv:Kategorija nl:Categorie no:Kategori pl:Kategoria pt:Categoria ro:Categorie
+    ru:Категория sk:Kategória sl:Kategorija sr:Категорија sv:Kategori th:หมวดหมู่ tr:Kategori
+    uk:Категорія vi:Thể_loại zh:分类,分類
+    """,
+    10: """
+    ar:قالب bg:Шаблон ca:Plantilla cs:Šablona da:Skabelon de:Vorlage el:Πρότυπο es:Plantilla fa:الگو
+    fi:Malline fr:Modèle he:תבנית hu:Sablon it:Template ja:テンプレート ko:틀 lv:Veidne nl:Sjabloon no:Mal
+    pl:Szablon pt:Predefinição ru:Шаблон sr:Шаблон sv:Mall tr:Şablon uk:Шаблон vi:Bản_mẫu zh:模板,樣板
+    """,
+    2: """
+    cs:Uživatelka de:Benutzer,Benutzerin es:Usuaria fr:Utilisateur,Utilisatrice
+    pl:Wikipedysta,Wikipedystka pt:Usuária,Utilizadora ru:Участник,Участница uk:Користувачка
+    bg:Потребител
+    """,
+}
+"""Names that a wiki in a language knows beside those in its dump: older ones, feminine ones, and all where the dump
+lists none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +118,7 @@ class WikiSite:
         self.base = base
         self.language = language
         self.first_letter = first_letter
-        self._numbers = dict(ALIASES)
+        self._numbers = {**ALIASES, **_other_names(language)}
         # The wiki's own names last: they win where they contradict.
         for known in (CANONICAL, namespaces or {}):
             self._numbers.update({name.casefold(): number for number, name in known.items() if name})
@@ -110,3 +142,13 @@ class WikiSite:
         """The page's address, or its title where the dump does not say where the wiki is."""
         path = quote(title.replace(" ", "_"), safe="/:@!$*(),;~'")
         return self.base[: self.base.rfind("/") + 1] + path if "/" in self.base else title
+
+
+def _other_names(language: str) -> dict[str, int]:
+    return {
+        name.replace("_", " ").casefold(): number
+        for number, names in OTHER_NAMES.items()
+        for code, _, known in (part.partition(":") for part in names.split())
+        if code == language
+        for name in known.split(",")
+    }

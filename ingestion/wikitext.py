@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import logging
 import re
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Heading, HTMLEntity, Node, Tag, Template, Text, Wikilink
@@ -15,11 +17,13 @@ from graph.model import Link
 from ingestion.clean import CleanedText, TextAssembly, one_line
 from ingestion.html_text import is_hidden
 from ingestion.sanitize import clean_text, clean_title
-from ingestion.wiki_site import ARTICLE, CATEGORY, FILE, MEDIA, SPECIAL, TEMPLATE, WikiSite, WikiTitle
+from ingestion.wiki_site import ARTICLE, CATEGORY, FILE, LANGUAGES, MEDIA, SPECIAL, TEMPLATE, WikiSite, WikiTitle
+from ingestion.wikitext_functions import function_words, variable_words
 from ingestion.wikitext_lines import BREAK, LESS, LIST_MARKS, RAW_LIST, in_order, tidy_inline, without_leftovers
 from ingestion.wikitext_marks import MAX_DEPTH, UNREAD_TAGS, Marks, find_marks
 from ingestion.wikitext_tables import rendered_table
 from ingestion.wikitext_templates import HATNOTES, infobox_fields, inline_words, is_infobox
+from ingestion.wikitext_variants import one_variant
 
 logger = logging.getLogger(__name__)
 
@@ -30,21 +34,8 @@ MAX_PARTS = 12_000
 
 HEADING_LINE = re.compile(r"(={1,6})(.+?)(={1,6})\s*")
 BLOCK_TAGS = frozenset(
-    {
-        "div",
-        "center",
-        "blockquote",
-        "section",
-        "article",
-        "p",
-        "noinclude",
-        "onlyinclude",
-        "includeonly",
-        "ul",
-        "ol",
-        "dl",
-    }
-    | {"poem", "aside", "main", "figure"}
+    {"div", "center", "blockquote", "section", "article", "p", "noinclude", "onlyinclude", "ul", "ol", "dl", "poem"}
+    | {"aside", "main", "figure"}
 )
 CODE_TAGS = frozenset({"syntaxhighlight", "source", "pre"})
 INLINE_CODE_TAGS = frozenset({"code", "tt", "kbd", "samp"})
@@ -57,12 +48,14 @@ PICTURE_SUFFIX = re.compile(r"\.(?:svg|png|jpe?g|gif|tiff?|og[gv]|webm)$", re.IG
 """A picture even if its namespace has a name that the dump does not know."""
 PICTURE_OPTION = re.compile(
     r"(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright|baseline|middle|sub|super"
-    r"|top|bottom|text-top|text-bottom)$|.*\d ?(?:px|пкс|п)$|[\w-]{1,20} ?=|[^\W\d_]{1,12}$",
+    r"|top|bottom|text-top|text-bottom)$|.*\d ?(?:px|пкс|п)$|[\w-]{1,20} ?=|(?:upright|hochkant|redresse) ?[\d.,]*$",
     re.IGNORECASE,
 )
-"""The last form, one short word, is an option in the wiki's own language ("мини", "дясно"); captions say more."""
+OTHER_OPTION = re.compile(r"[^\W\d_]{1,12}$")
+"""One short word without a capital is an option in the wiki's own language ("мини", "дясно"); captions say more."""
 DOUBLE_BRACE = re.compile(r"([{}])(?=[{}])")
 """In TeX a space between them changes nothing; without one they would look like templates."""
+ANCHOR_SPACES = re.compile(r"[ _]+")
 PIPE_TRICK = re.compile(r"[(（][^()（）]*[)）]$|,.*$")
 
 
@@ -75,7 +68,7 @@ def clean_wikitext(
     the page's title, which its text may ask for. `plain` reads by the plainer method from the start.
     """
     marks = find_marks(text)
-    repaired = marks.repaired()
+    repaired = one_variant(marks.repaired(), site.language)
     rendering = _Rendering(site=site, page_name=page_name)
     if plain:
         rendering.plain(marks)
@@ -105,11 +98,25 @@ def _too_much(repaired: str, marks: Marks) -> str:
     return f"nested more than {MAX_DEPTH} deep" if marks.depth() > MAX_DEPTH else ""
 
 
+class _Anchors:
+    """MediaWiki's: `#Early_life`, and `#Early_life_2` for the second of that name, whatever its capitals."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._numbers: Counter[str] = Counter()
+
+    def make(self, title: str) -> str:
+        anchor = ANCHOR_SPACES.sub(" ", title).strip().replace(" ", "_")
+        unique, key = anchor, anchor.lower()
+        while unique.lower() in self._taken:
+            self._numbers[key] += 1
+            unique = f"{anchor}_{self._numbers[key] + 1}"
+        self._taken.add(unique.lower())
+        return unique
+
+
 def _new_assembly() -> TextAssembly:
-    """`#Early_life`, and `#Early_life_2` for the second of that name."""
-    return TextAssembly(
-        make_anchor=lambda title: title.replace(" ", "_"), repeat=lambda anchor, number: f"{anchor}_{number + 1}"
-    )
+    return TextAssembly(make_anchor=_Anchors().make, repeat=lambda anchor, number: f"{anchor}_{number + 1}")
 
 
 @dataclass(slots=True)
@@ -127,8 +134,11 @@ class _Rendering:
     held: list[str] = field(default_factory=list)
 
     def blocks(self, code: Wikicode) -> None:
-        for node in code.nodes:
+        for node, after in pairwise([*code.nodes, None]):
             if isinstance(node, Heading):
+                if after is not None and str(after).partition("\n")[0].strip():  # "== a == b" is no heading
+                    self.held.append(f"{'=' * node.level}{self._raw(node.title)}{'=' * node.level}")
+                    continue
                 self.flush()
                 self.assembly.heading(node.level, one_line(self.words(node.title)))
             elif not (isinstance(node, Tag) and self._block_tag(node)) and not (
@@ -147,7 +157,7 @@ class _Rendering:
     def plain(self, marks: Marks) -> None:
         for target, shown in marks.link_targets():
             self._link(self.site.parse(target), shown)
-        for line in marks.plain().split("\n"):
+        for line in one_variant(marks.plain(), self.site.language).split("\n"):
             if heading := HEADING_LINE.fullmatch(line):
                 self.flush()
                 self.assembly.heading(min(len(heading[1]), len(heading[3])), tidy_inline(html.unescape(heading[2])))
@@ -222,11 +232,15 @@ class _Rendering:
         return "".join(self._inline(node) for node in code.nodes) if code is not None else ""
 
     def _inline_template(self, template: Template) -> str:
-        name = self._template_name(template)
         written = str(template.name).strip()
+        if (words := variable_words(written, self.page_name)) is not None:
+            return words
+        if (words := self._function(template, written)) is not None:
+            return words
+        name = self._template_name(template)
         if not name:
             if written.startswith(":") or self.site.parse(written).name:  # {{:Page}} shows another page here
-                self._link(self.site.parse(written), "")
+                self._link(self._title(written), "")
             return ""
         self.templates.append(name)
         if name in HATNOTES:
@@ -235,6 +249,15 @@ class _Rendering:
                     self._link(self.site.parse(self.words(parameter.value)), "")
             return ""
         return inline_words(name, template, lambda value: one_line(self.words(value)))
+
+    def _function(self, template: Template, written: str) -> str | None:
+        """What a function (`{{#if:…}}`, `{{lc:…}}`) shows, None for a template."""
+        function, has_colon, _ = written.partition(":")
+        if not has_colon and not written.startswith("#"):
+            return None
+        first = self.words(template.name).partition(":")[2].strip()
+        given = [f"{p.name}={self.words(p.value)}" if p.showkey else self.words(p.value) for p in template.params]
+        return function_words(function.strip().lower(), [first, *given])
 
     def _inline_tag(self, tag: Tag) -> str:
         name = str(tag.tag).strip().lower()
@@ -266,11 +289,8 @@ class _Rendering:
 
     def _gallery(self, source: str) -> str:
         captions = (line.partition("|")[2] for line in source.split("\n"))
-        return "".join(
-            f"\n{self._raw(mwparserfromhell.parse(caption, skip_style_tags=True))}\n"
-            for caption in captions
-            if caption.strip()
-        )
+        parsed = (mwparserfromhell.parse(caption, skip_style_tags=True) for caption in captions if caption.strip())
+        return "".join(f"\n{words}\n" for code in parsed if (words := _last_words(self._raw(code))))
 
     def _is_read(self, tag: Tag) -> bool:
         """Whether a reader sees it, and comes for it: not what is hidden, nor navigation and notices."""
@@ -279,20 +299,30 @@ class _Rendering:
 
     def _wiki_link(self, link: Wikilink) -> str:
         written = one_line(self._raw(link.title))
-        title = self.site.parse(written)
+        title = self._title(written)
         if not title.colon and (title.namespace in (FILE, MEDIA) or _is_picture(title.name)):
             return self._caption(link)
         if not title.colon and title.namespace == CATEGORY:
             if title.name:
                 self.categories.append(title.name)
             return ""
-        if title.interwiki and not title.colon and len(title.interwiki) > 1 and link.text is None:
+        if title.interwiki in LANGUAGES and not title.colon and link.text is None:
             return ""  # the page in another language, which the wiki shows beside the text
         shown = self._raw(link.text) if link.text is not None else written.lstrip(":")
         if not shown.strip():
             shown = PIPE_TRICK.sub("", title.name).strip()
         self._link(title, shown)
         return shown
+
+    def _title(self, written: str) -> WikiTitle:
+        """What a link means here: `/Sub` and `../Other` start from this page."""
+        if self.page_name and written.startswith(("/", "../")) and len(written) > 1:
+            base = self.page_name.split("/")
+            while written.startswith("../") and base:
+                written = written[3:]
+                base.pop()
+            written = "/".join([*base, written.strip("/")]).rstrip("/")
+        return self.site.parse(written)
 
     def _link(self, title: WikiTitle, shown: str) -> None:
         if title.name and not title.interwiki and title.namespace not in (SPECIAL, MEDIA):
@@ -303,8 +333,17 @@ class _Rendering:
     def _caption(self, link: Wikilink) -> str:
         if link.text is None:
             return ""
-        caption = self._raw(link.text).rpartition("|")[2].strip()
-        return f"{BREAK}{caption}{BREAK}" if caption and not PICTURE_OPTION.match(caption) else ""
+        caption = _last_words(self._raw(link.text))
+        return f"{BREAK}{caption}{BREAK}" if caption else ""
+
+
+def _last_words(options: str) -> str:
+    """The caption among a picture's options: the last that is none."""
+    for option in reversed(options.split("|")):
+        words = option.strip()
+        if words and not PICTURE_OPTION.match(words) and (words[:1].isupper() or not OTHER_OPTION.match(words)):
+            return words
+    return ""
 
 
 def _is_picture(name: str) -> bool:

@@ -31,20 +31,9 @@ DROPPED_TAGS = frozenset({"tbody", "thead", "tfoot", "colgroup"})
 MAX_BRACES = 9
 """Longer runs of braces are no templates within templates, but drawing or malice."""
 UNREAD_TAGS = frozenset(
-    {
-        "ref",
-        "references",
-        "templatestyles",
-        "style",
-        "script",
-        "timeline",
-        "score",
-        "graph",
-        "hiero",
-        "imagemap",
-        "section",
-    }
-    | {"mapframe", "maplink", "categorytree", "inputbox", "templatedata", "indicator", "dynamicpagelist", "rss"}
+    {"ref", "references", "templatestyles", "style", "script", "timeline", "score", "graph", "hiero", "imagemap"}
+    | {"section", "includeonly", "mapframe", "maplink", "categorytree", "inputbox", "templatedata", "indicator"}
+    | {"dynamicpagelist", "rss"}
 )
 """What nobody reads as text."""
 TOKEN = re.compile(

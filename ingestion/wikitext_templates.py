@@ -35,119 +35,50 @@ SYMBOLS = {
     "snd": " – ", "spnd": " – ", "–": " – ", "nbsp": " ", "space": " ", "spaces": " ", "dot": " · ", "bull": " • ",
     "clear": "", "lsqb": "[", "rsqb": "]", "sic": "", "pi": "π", "=)": "",
 }  # fmt: skip
-LAST_PARAMETER = frozenset(
-    {"lang", "transl", "transliteration", "translit", "script", "font", "color", "colour", "fontcolor", "tooltip2"}
-    | {
-        "nowrap",
-        "nobr",
-        "nobreak",
-        "small",
-        "smaller",
-        "big",
-        "larger",
-        "smallcaps",
-        "sc",
-        "noitalic",
-        "keypress",
-        "key",
-    }
-    | {
-        "var",
-        "mono",
-        "tt",
-        "code",
-        "em",
-        "strong",
-        "sup",
-        "sub",
-        "math",
-        "mvar",
-        "mathrm",
-        "val",
-        "nts",
-        "ntsh",
-        "formatnum",
-    }
-    | {
-        "flag",
-        "flagcountry",
-        "country",
-        "sortname2",
-        "angbr",
-        "strikethrough",
-        "nocaps",
-        "normal",
-        "noflag",
-        "bibleverse",
-    }
-)
-FIRST_PARAMETER = frozenset(
-    {"abbr", "tooltip", "nihongo", "nihongo foot", "hover title", "ship", "hms", "gloss", "cquote"}
-)
-ALL_PARAMETERS = frozenset(
-    {
-        "ubl",
-        "unbulleted list",
-        "plainlist",
-        "plain list",
-        "flatlist",
-        "hlist",
-        "cslist",
-        "enum",
-        "bulleted list",
-        "ublist",
-    }
-    | {"collapsible list", "comma separated entries", "cse"}
-)
-QUOTES = frozenset(
-    {
-        "quote",
-        "blockquote",
-        "quotation",
-        "rquote",
-        "quote box",
-        "quotebox",
-        "centered pull quote",
-        "cita",
-        "citation bloc",
-    }
-)
-DATES = frozenset(
-    {
-        "birth date",
-        "birth date and age",
-        "death date",
-        "death date and age",
-        "start date",
-        "start date and age",
-        "end date",
-    }
-    | {"film date", "bda", "dob", "date", "birth-date", "death-date", "birth year and age", "release date", "дата"}
-)
-HATNOTES = frozenset(
-    {
-        "main",
-        "main article",
-        "main list",
-        "see also",
-        "see",
-        "further",
-        "further information",
-        "details",
-        "article détaillé",
-    }
-    | {
-        "hauptartikel",
-        "siehe auch",
-        "основна",
-        "основная статья",
-        "main page",
-        "see main",
-        "vedi anche",
-        "ap",
-        "véase también",
-    }
-)
+
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(" ".join(name.split()) for name in words.split(","))
+
+
+LAST_PARAMETER = _names("""
+lang, langx, transl, transliteration, translit, script, font, color, colour, fontcolor, tooltip2, nowrap, nobr,
+nobreak, small, smaller, big, larger, smallcaps, sc, noitalic, keypress, key, var, mono, tt, code, em, strong, sup,
+sub, math, mvar, mathrm, formatnum, flag, flagcountry, country, sortname2, angbr, strikethrough, nocaps, normal,
+noflag, bibleverse, lien, kbd, samp, big, center, indent, pad, resize, rtl-lang, ltr, bidi, nihongo2, lang2,
+langue, langnf, язык, lang-sprache, xt, не переведено, ill-text, nbsp-text, allcaps, underline, highlight,
+poemquote, poem, verse, tq, quote inline, hebrew, greek
+""")
+FIRST_PARAMETER = _names("""
+abbr, tooltip, nihongo, nihongo foot, hover title, ship, hms, gloss, cquote, val, nts, ntsh, ill, interlanguage
+link, link-interwiki, wikt-lang, lang-zh-text, korean, vie, nombre, nb, num, abréviation, abbrlink,
+sigle, term, проверено, s-link, tlx, proper name, linktext, year, century, siècle, besoin
+""")
+ALL_PARAMETERS = _names("""
+ubl, unbulleted list, plainlist, plain list, flatlist, hlist, cslist, enum, bulleted list, ublist, collapsible
+list, comma separated entries, cse, liste, ordered list, linktext list, br separated entries, unbulleted
+""")
+QUOTES = _names("""
+quote, blockquote, quotation, rquote, quote box, quotebox, centered pull quote, cita, citation bloc, zitat,
+citazione, citaat, cytat, цитата, citation
+""")
+DATES = _names("""
+birth date, birth date and age, death date, death date and age, start date, start date and age, end date, film
+date, bda, dob, date, birth-date, death-date, birth year and age, release date, дата
+""")
+NAMED_WORDS = {"zh": ("c", "t", "s", "p", "l"), "lang-zh": ("c", "t", "s", "p", "l"), "lang-ko": ("hangul",)}
+"""Templates whose words have names: the first that is given is taken."""
+CURRENCIES = {
+    "usd": "$", "us$": "$", "gbp": "£", "£": "£", "pound sterling": "£", "eur": "€", "euro": "€", "€": "€",
+    "¥": "¥", "jpy": "¥", "jpy convert": "¥", "inr": "₹", "₹": "₹", "indian rupee": "₹", "a$": "A$", "aud": "A$",
+    "c$": "C$", "cad": "C$", "dollar": "$", "yen": "¥", "cny": "CN¥", "won": "₩",
+}  # fmt: skip
+HATNOTES = _names("""
+main, main article, main list, see also, see, further, further information, details, article détaillé,
+hauptartikel, siehe auch, основна, основная статья, main page, see main, vedi anche, ap, véase también, voir aussi,
+zie ook, zie hoofdartikel, hovedartikel, huvudartikel, pääartikkeli, osobny artykuł, hlavní článek, bővebben, ana
+madde, artigo principal, also, другие значения-см, смотри также, см. также, вижте също, основен, 参见, 主条目, main2
+""")
 """Notes of the kind "Main article: X": no text, but links."""
 
 
@@ -179,7 +110,8 @@ def inline_words(name: str, template: Template, words: Callable[[object], str]) 
     """What an inline template shows, "" for those that show nothing worth reading."""
     if name in SYMBOLS:
         return SYMBOLS[name]
-    given = [text for p in template.params if not p.showkey and (text := words(p.value))]
+    positional = (p for p in template.params if not p.showkey or str(p.name).strip().isdecimal())
+    given = [text for p in positional if (text := words(p.value))]
     if name in LAST_PARAMETER or name.startswith("lang-"):
         return given[-1] if given else ""
     if name in FIRST_PARAMETER:
@@ -189,6 +121,11 @@ def inline_words(name: str, template: Template, words: Callable[[object], str]) 
     if name in QUOTES:
         named = [words(p.value) for p in template.params if str(p.name).strip().lower() in ("text", "quote", "texte")]
         return max((*given, *named), key=len, default="")
+    if name in NAMED_WORDS:
+        texts = {str(p.name).strip(): words(p.value) for p in template.params}
+        return next((texts[key] for key in (*NAMED_WORDS[name], "1") if texts.get(key)), "")
+    if name in CURRENCIES:
+        return f"{CURRENCIES[name]}{given[0]}" if given else ""
     return _calculated(name, given)
 
 
@@ -209,7 +146,7 @@ def _calculated(name: str, given: Sequence[str]) -> str:
             return "/".join(given)
         case "as of":
             return f"as of {'-'.join(given)}"
-        case "sortname":
+        case "sortname" | "unité" | "unit":
             return " ".join(given[:2])
         case _:
             return ""
