@@ -292,8 +292,8 @@ def _parsed(url: str, params: Mapping[str, str]) -> tuple[httpx.URL, tuple[str, 
         raise PageFault("its URL is not valid") from error
     if parsed.scheme not in {"http", "https"}:
         raise PageFault(f'its URL begins with "{printable_name(parsed.scheme[:20])}:", not with http: or https:')
-    if not host:
-        raise PageFault("its URL names no host")
+    if not host or (parsed.port or 0) > 65_535:
+        raise PageFault("its URL names no host" if not host else "its URL names a port that cannot be")
     auth = (parsed.username, parsed.password) if parsed.userinfo else None
     return parsed.copy_with(userinfo=b"", fragment=None), auth
 
