@@ -50,6 +50,8 @@ BROKEN_TAG = re.compile(
 BARRIERS = {"{": frozenset[str](), "[": frozenset({"{"}), "{|": frozenset({"{"})}
 """What a closer cannot reach across; tags cannot reach across any of these three."""
 TAG_BARRIERS = frozenset({"{", "[", "{|"})
+NEXT_CELL = re.compile(r"\s*(?:\|\||!!)(?:[^|\[\]{}\n]{0,200}=[^|\[\]{}\n]{0,200}\|(?!\|))?\s*")
+TABLE_STARTS = ("{", "|", "!")
 TABLE_MARKUP = re.compile(
     r"^[ \t:]*(?:\{\|.*|\|\}|\|-.*|[|!](?:[^|\[\]{}\n]{0,200}=[^|\[\]{}\n]{0,200}\|(?!\|))?)", re.MULTILINE
 )
@@ -266,13 +268,19 @@ class Marks:
                 edits += [(pair.start, bar + 1 if bar >= 0 else pair.inner, ""), (pair.outer, pair.end, "")]
             elif pair.kind != "{|":
                 edits += [(pair.start, pair.inner, ""), (pair.outer, pair.end, "")]
-        return TABLE_MARKUP.sub("", _edited(self.text, edits))
+        lines = _edited(self.text, edits).split("\n")
+        return "\n".join(_plain_row(line) if line.lstrip(" \t:")[:1] in TABLE_STARTS else line for line in lines)
 
     def link_targets(self) -> list[tuple[str, str]]:
         """What each link that holds no other mark points to, and the words shown for it."""
         links = (self.text[pair.inner : pair.outer] for pair in self.pairs if pair.kind == "[")
         parts = (link.partition("|") for link in links if len(link) < 2000 and "[[" not in link and "{{" not in link)
         return [(target, shown or target) for target, _, shown in parts]
+
+
+def _plain_row(line: str) -> str:
+    """A line of a table as text; what stands between rows as a blank line."""
+    return NEXT_CELL.sub("; ", TABLE_MARKUP.sub("", line)).strip()
 
 
 def find_marks(text: str) -> Marks:

@@ -110,6 +110,8 @@ class Memory:
     peak: int = 0
     own_peak: int = 0
     children_peak: int = 0
+    heap_peak: int = 0
+    """Of this process without files that are mapped, which the system takes back when it needs to."""
     every_minute: list[int] = field(default_factory=list)
     """In MB."""
     _stopped: threading.Event = field(default_factory=threading.Event)
@@ -117,7 +119,9 @@ class Memory:
     def watch(self) -> None:
         process, started = psutil.Process(), time.monotonic()
         while not self._stopped.wait(0.1):
-            own = process.memory_info().rss
+            now = process.memory_info()
+            own = now.rss
+            self.heap_peak = max(self.heap_peak, own - now.shared)
             children = sum(_resident(child) for child in process.children(recursive=True))
             self.peak = max(self.peak, own + children)
             self.own_peak = max(self.own_peak, own)
@@ -163,7 +167,6 @@ class Course:
 
 
 async def measured(dump: Path, home: Path) -> dict[str, object]:
-    home.mkdir()
     vectors = QdrantEdge(home / VECTORS_FOLDER, dimension=DIMENSION, language=BM25_LANGUAGE)
     graph, state = SqliteGraph(home / GRAPH_FILE), SqliteState(home / STATE_FILE)
     embedder, recognizer = ConstantEmbedder(), Recognizer(())
@@ -197,6 +200,7 @@ async def measured(dump: Path, home: Path) -> dict[str, object]:
         "total_seconds": round(time.perf_counter() - started, 1),
         "peak_mb": memory.peak >> 20,
         "own_peak_mb": memory.own_peak >> 20,
+        "own_heap_peak_mb": memory.heap_peak >> 20,
         "children_peak_mb": memory.children_peak >> 20,
         "mb_every_minute": memory.every_minute,
     }
@@ -218,6 +222,7 @@ def main() -> None:
         if not dump.exists():  # in a process of its own, whose memory does not count
             make = ["--make", str(dump), "--megabytes", str(chosen.megabytes)]
             subprocess.run([sys.executable, "-m", "tests.benchmarks.dump", *make], check=True)
+        (place / "home").mkdir()
         print(json.dumps(asyncio.run(measured(dump, place / "home")), indent=2))
 
 
