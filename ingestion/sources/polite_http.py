@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import NoReturn
 
@@ -383,9 +384,14 @@ class _TimedStream(httpcore.NetworkStream):
 
 class _TimedTransport(httpx.HTTPTransport):
     def __init__(self, network: _TimedNetwork) -> None:
-        # The machine's own certificates too: wikis of a company often have its own.
-        context = ssl.create_default_context()
-        context.load_verify_locations(certifi.where())
         self._pool = httpcore.ConnectionPool(
-            ssl_context=context, max_connections=4, keepalive_expiry=15.0, network_backend=network
+            ssl_context=_trusted(), max_connections=4, keepalive_expiry=15.0, network_backend=network
         )
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Certifi's authorities, and the machine's own: wikis of a company often have theirs."""
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context

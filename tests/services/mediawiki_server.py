@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
-from tests.services.processes import CACHE, free_port, run, spawn, stop_process, wait_until
+from tests.services.processes import CACHE, free_port, run, spawn, wait_until
 
 PACKAGES = ("mediawiki", "php-cli", "php-sqlite3", "php-xml", "php-mbstring", "php-intl")
 HOME = CACHE / "mediawiki"
@@ -33,15 +35,21 @@ $wgPasswordAttemptThrottle = false;
 
 @dataclass(frozen=True, slots=True)
 class OwnWiki:
-    """An empty wiki of a test's own. `settings` may be changed while it runs."""
+    """A wiki of a test's own, empty at first. `settings` may be changed while it runs."""
 
     url: str
     folder: Path
-    process: tuple[int, float]
+    php: subprocess.Popen[bytes]
 
     @property
     def settings(self) -> Path:
         return self.folder / "LocalSettings.php"
+
+    def stop(self) -> None:
+        """It may have been stopped already."""
+        if self.php.poll() is None:
+            os.killpg(self.php.pid, signal.SIGTERM)
+            self.php.wait(15)
 
 
 def prepare() -> None:
@@ -60,50 +68,59 @@ def prepare() -> None:
 
 
 def start() -> tuple[list[tuple[int, float]], dict[str, str]]:
-    wiki = launch("mediawiki")
-    return [wiki.process], {"MEDIAWIKI_URL": wiki.url, "MEDIAWIKI_USER": USER, "MEDIAWIKI_PASSWORD": PASSWORD}
+    url, folder = _install("mediawiki")
+    process = spawn("mediawiki", _command(url), cwd=WEB, environment=_environment(folder))
+    wait_until(lambda: _answers(url), "mediawiki", 30, [process])
+    return [process], {"MEDIAWIKI_URL": url, "MEDIAWIKI_USER": USER, "MEDIAWIKI_PASSWORD": PASSWORD}
 
 
 def answers(environment: dict[str, str]) -> bool:
     return _answers(environment["MEDIAWIKI_URL"])
 
 
-def launch(name: str, *, language: str = "en", settings: str = "") -> OwnWiki:
-    """A fresh wiki, once it answers: whatever stood under this name is wiped. `settings` are lines of PHP."""
+@contextmanager
+def own_wiki(name: str, *, language: str = "en", settings: str = "") -> Iterator[OwnWiki]:
+    """A fresh wiki, stopped and removed afterwards. `settings` are lines of PHP. Two tests at once must not take the
+    same name."""
+    prepare()
+    url, folder = _install(f"mediawiki-{name}-{os.getpid()}", language=language, settings=settings)
+    with (folder / "php.log").open("wb") as log:
+        php = subprocess.Popen(
+            _command(url), cwd=WEB, env={**os.environ, **_environment(folder)},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    wiki = OwnWiki(url, folder, php)
+    try:
+        wait_until(lambda: _answers(url), name, 30, [(php.pid, psutil.Process(php.pid).create_time())])
+        yield wiki
+    finally:
+        wiki.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _install(name: str, *, language: str = "en", settings: str = "") -> tuple[str, Path]:
+    """URL and folder of a wiki. Whatever stood under this name is wiped."""
     folder = HOME / "instances" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{free_port()}"
     run(
         *("php", "maintenance/install.php", "--dbtype", "sqlite", "--dbpath", folder, "--dbname", "wiki"),
         *("--scriptpath", "", "--server", url, "--lang", language, "--pass", PASSWORD, "--confpath", folder),
         *("Hollin", USER),
         cwd=WEB,
     )
-    own = OwnWiki(url, folder, (0, 0.0))
-    with own.settings.open("a") as file:
+    with (folder / "LocalSettings.php").open("a") as file:
         file.write(SETTINGS + settings)
-    process = spawn(
-        name,
-        ["php", "-S", f"127.0.0.1:{port}", "-t", WEB],
-        cwd=WEB,
-        environment={"MW_CONFIG_FILE": str(own.settings), "PHP_CLI_SERVER_WORKERS": "2"},
-    )
-    wait_until(lambda: _answers(url), name, 30, [process])
-    return OwnWiki(url, folder, process)
+    return url, folder
 
 
-@contextmanager
-def own_wiki(name: str, *, language: str = "en", settings: str = "") -> Iterator[OwnWiki]:
-    """Stopped and removed afterwards. Two tests at once must not take the same name."""
-    prepare()
-    wiki = launch(f"mediawiki-{name}-{os.getpid()}", language=language, settings=settings)
-    try:
-        yield wiki
-    finally:
-        stop_process(*wiki.process)
-        shutil.rmtree(wiki.folder, ignore_errors=True)
+def _command(url: str) -> list[str]:
+    return ["php", "-S", url.removeprefix("http://"), "-t", str(WEB)]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {"MW_CONFIG_FILE": str(folder / "LocalSettings.php"), "PHP_CLI_SERVER_WORKERS": "2"}
 
 
 class Editor:
@@ -161,10 +178,10 @@ _FORMAT = {"format": "json", "formatversion": "2"}
 
 
 def _answers(url: str) -> bool:
-    """Ready is when the API knows what is going on."""
+    """Ready is when the API knows what is going on, or knows that it may not say so."""
     try:
         with urllib.request.urlopen(f"{url}/api.php?action=query&list=recentchanges&format=json", timeout=10) as reply:
-            return "query" in json.load(reply)
+            return not {"query", "error"}.isdisjoint(json.load(reply))
     except (OSError, ValueError):
         return False
 
