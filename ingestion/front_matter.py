@@ -20,6 +20,11 @@ SIMPLE_LINE = re.compile(r"^([A-Za-z][\w-]{0,40})[^\S\n]*[:=](.+)$", re.MULTILIN
 LANGUAGE = re.compile(r"[a-z]{2,3}")
 NO = frozenset({"false", "no", "off", "0"})
 YES = frozenset({"true", "yes", "on", "1"})
+KNOWN = frozenset(
+    {"title", "aliases", "alias", "tags", "published", "publish", "draft", "date", "categories", "editor"}
+)
+COMMENT = re.compile(r"<!--[^\S\n]*\n")
+"""Wiki.js begins its HTML pages so."""
 TOML_FENCE = re.compile(r"^\+{3,}\s*$", re.MULTILINE)
 
 
@@ -33,6 +38,8 @@ class FrontMatter:
     language: str = ""
     modified: str = ""
     published: bool = True
+    editor: str = ""
+    """Wiki.js's name of what the page was written with: "markdown", "ckeditor" (HTML), "code" (HTML)."""
     fault: str = ""
     """Why it could not be parsed; then only its plain `key: value` lines were read."""
 
@@ -45,24 +52,26 @@ def read_front_matter(text: str) -> tuple[FrontMatter, str]:
     """
     opening = OPENING.match(text)
     if not opening:
-        return FrontMatter(), text
+        return _in_comment(text) or (FrontMatter(), text)
     handler = JSONHandler() if opening[1] == "{" else YAMLHandler(TOML_FENCE if opening[1][0] == "+" else None)
     try:
         head, body = handler.split(text)
     except ValueError:
-        return FrontMatter(), text  # never closed: a horizontal rule
+        return _never_closed(text[opening.end() :]) or (FrontMatter(), text)
     if len(head) > MAX_FRONT_MATTER:
         fault = f"front matter longer than {MAX_FRONT_MATTER} characters"
-        return _understood(_simple_lines(head[:MAX_FRONT_MATTER]), fault), body.lstrip("\n")
+        return understood(_simple_lines(head[:MAX_FRONT_MATTER]), fault), body.lstrip("\n")
     try:
         found = tomllib.loads(head) if opening[1][0] == "+" else handler.load(head)
     except (yaml.YAMLError, tomllib.TOMLDecodeError, json.JSONDecodeError, ValueError, RecursionError) as error:
+        after = head.partition("\n\n")[2]
+        if after.strip() and not SIMPLE_LINE.search(after) and (loose := _never_closed(text[opening.end() :])):
+            return loose  # what closed it is a rule in the text
         reason = getattr(error, "problem", None) or str(error) or type(error).__name__
-        return _understood(_simple_lines(head), f"front matter cannot be read ({clean_title(reason)})"), body.lstrip(
-            "\n"
-        )
+        fault = f"front matter cannot be read ({clean_title(reason)})"
+        return understood(_simple_lines(head), fault), body.lstrip("\n")
     if isinstance(found, Mapping):
-        return _understood(found), body.lstrip("\n")
+        return understood(found), body.lstrip("\n")
     return FrontMatter(), text if found else body.lstrip("\n")  # text between two rules, or nothing
 
 
@@ -70,11 +79,33 @@ def _simple_lines(head: str) -> dict[str, object]:
     return {match[1]: match[2].strip().strip("'\"") for match in SIMPLE_LINE.finditer(head)}
 
 
-def _understood(raw: Mapping[object, object] | Mapping[str, object], fault: str = "") -> FrontMatter:
+def _never_closed(text: str) -> tuple[FrontMatter, str] | None:
+    """Front matter up to the first blank line, if a key of it is one we know; else the opening is a horizontal rule."""
+    head, _, body = text.partition("\n\n")
+    found = _simple_lines(head[:MAX_FRONT_MATTER])
+    if not KNOWN.intersection(key.lower() for key in found):
+        return None
+    return understood(found, "front matter is never closed"), body.lstrip("\n")
+
+
+def _in_comment(text: str) -> tuple[FrontMatter, str] | None:
+    opening = COMMENT.match(text)
+    end = text.find("\n-->", 0, MAX_FRONT_MATTER) if opening else -1
+    if opening is None or end < 0:
+        return None
+    found = _simple_lines(text[opening.end() : end + 1])
+    if not KNOWN.intersection(key.lower() for key in found):
+        return None
+    return understood(found), text[end + 4 :].lstrip("\n")
+
+
+def understood(raw: Mapping[object, object] | Mapping[str, object], fault: str = "") -> FrontMatter:
+    """What keys and values of front matter mean; what of them cannot be meant is left out."""
     found = {str(key).lower(): value for key, value in raw.items()}
     language = LANGUAGE.match(_word(found.get("lang") or found.get("language")).lower())
     dated = next((found[key] for key in ("updated", "lastmod", "modified", "date") if found.get(key)), None)
-    hidden = _word(found.get("published", "")).lower() in NO or _word(found.get("draft", "")).lower() in YES
+    shown = (_word(found.get(key, "")).strip().lower() for key in ("published", "publish", "public"))
+    hidden = any(word in NO for word in shown) or _word(found.get("draft", "")).strip().lower() in YES
     return FrontMatter(
         title=clean_title(_word(found.get("title"))),
         aliases=_words(found.get("aliases") or found.get("alias")),
@@ -84,6 +115,7 @@ def _understood(raw: Mapping[object, object] | Mapping[str, object], fault: str 
         language=language[0] if language else "",
         modified=_moment(dated),
         published=not hidden,
+        editor=_word(found.get("editor")).lower(),
         fault=fault,
     )
 

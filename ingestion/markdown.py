@@ -21,16 +21,23 @@ from ingestion.html_text import VisibleText
 
 logger = logging.getLogger(__name__)
 
-MAX_PARSED = 500_000
-"""Characters; markdown-it-py reads some 300,000 a second."""
+MAX_PARSED = 200_000
+"""Characters; markdown-it-py takes a second for 160,000 to 1,000,000 of them, and a page may take one."""
 MAX_BRACKETS = 100
 """Depth of `[` within a paragraph; markdown-it-py takes the square of it in time."""
 BRACKET = re.compile(r"[\[\]]")
 MAX_WIKI_LINK = 1_000
+MAX_COLUMN_NAME = 200
+"""It is repeated in each row: a hostile table of 200 kB would make a gigabyte."""
 IMAGE = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|bmp|avif|mp[34]|m4a|ogg|wav|webm|mov|pdf|canvas)$", re.IGNORECASE)
 ATTRIBUTES = re.compile(r"\{:?(?:[ \t]?[.#][\w-]+)+[ \t]?\}$")
 """`{.links-list}`, `{#anchor}`: for the renderer."""
-ALERT = re.compile(r"^\[!(\w+)\][+-]?[^\S\n]*")
+ALERT = re.compile(r"^\[!([\w-]+)(?:\|[^\]\n]{0,80})?\][+-]?[^\S\n]*\n?")
+"""`[!NOTE]` of GitHub, `[!note|right]- Title` of Obsidian."""
+BLOCK_ID = re.compile(r"(?:^|(?<=\s))\^(?=[\d-]{0,64}[a-zA-Z])[a-zA-Z0-9-]{2,64}$")
+"""Obsidian's name of a block, at its end."""
+HASHTAG = re.compile(r"(?:^|(?<=[\s(]))#(?=[\d/-]{0,64}[^\W\d])([\w/-]{1,100})")
+PLAIN_LINK = re.compile(r"!?\[\[([^\[\]\n]{1,500})\]\]")
 OBSIDIAN_COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
 ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
 SETEXT_LINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
@@ -103,12 +110,15 @@ def plain_line(markup: str) -> str:
     )
 
 
-def clean_markdown(text: str, resolver: LinkResolver, *, title: str = "", name: str = "") -> CleanedText:
+def clean_markdown(
+    text: str, resolver: LinkResolver, *, title: str = "", name: str = "", words_first: bool = False, tags: bool = False
+) -> CleanedText:
     """The cleaned text of a page. A first heading that only repeats the page's title is left out.
 
-    `name` is for the log: pages that cannot be parsed in time are read as plain text, and named.
+    `name` is for the log: pages that cannot be parsed in time are read as plain text, and named. `words_first`:
+    `[[words|page]]`, as GitHub's wikis have it. `tags`: `#tag` in the text is a category.
     """
-    rendering = _Rendering(resolver=resolver, title=title)
+    rendering = _Rendering(resolver=resolver, title=title, words_first=words_first, tags={} if tags else None)
     if len(text) > MAX_PARSED:
         logger.warning("%s: longer than %s characters; read as plain text", name or "a page", f"{MAX_PARSED:,}")
         rendering.plain(text)
@@ -119,6 +129,7 @@ def clean_markdown(text: str, resolver: LinkResolver, *, title: str = "", name: 
         text=assembly.text(),
         sections=tuple(assembly.sections),
         links=tuple(dict.fromkeys(rendering.links)),
+        categories=tuple(rendering.tags or ()),
         linked=rendering.linked,
         list_items=rendering.list_items,
     )
@@ -158,6 +169,8 @@ class _Rendering:
 
     resolver: LinkResolver
     title: str = ""
+    words_first: bool = False
+    tags: dict[str, None] | None = None
     assembly: TextAssembly = field(default_factory=_new_assembly)
     links: list[Link] = field(default_factory=list)
     linked: int = 0
@@ -188,7 +201,7 @@ class _Rendering:
     def plain(self, text: str) -> None:
         for paragraph in text.split("\n\n"):
             heading = ATX_HEADING.match(paragraph)
-            words = self.html.feed(paragraph)
+            words = PLAIN_LINK.sub(lambda link: self._wiki_link(link[1]), self.html.feed(paragraph))
             if heading and "\n" not in paragraph.strip():
                 self._heading(len(heading[1]), words.strip("# "))
             else:
@@ -227,7 +240,7 @@ class _Rendering:
 
     def _paragraph(self, words: str) -> None:
         words = ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", ATTRIBUTES.sub("", words.strip()))
-        words = OBSIDIAN_COMMENT.sub("", words).strip()
+        words = BLOCK_ID.sub("", OBSIDIAN_COMMENT.sub("", words).strip()).rstrip()
         if not words:
             return
         if not self.lists:
@@ -250,7 +263,7 @@ class _Rendering:
             elif token.type == "inline":
                 row.append(self.inline(token))
             elif token.type == "thead_close":
-                header, row = row, []
+                header, row = [one_line(name)[:MAX_COLUMN_NAME] for name in row], []
             elif token.type == "tr_close" and header:
                 rows.append(row)
         self.assembly.block(table_rows(header, rows))
@@ -259,7 +272,9 @@ class _Rendering:
         """The words of a paragraph, heading, cell or image description; its links are noted on the way."""
         seen: list[str] = []
         opened: list[tuple[str, int]] = []
-        for child in token.children or ():
+        children = token.children or []
+        callout = bool(children) and children[0].type == "text" and ALERT.match(children[0].content) is not None
+        for child in children:
             if child.type == "html_inline":
                 seen.append(self.html.feed(child.content))
             elif self.html.hidden:
@@ -269,6 +284,9 @@ class _Rendering:
             elif child.type == "link_close" and opened:
                 href, first = opened.pop()
                 self._note(self.resolver.path_link(href), "".join(seen[first:]))
+            elif callout and child.type == "softbreak":
+                callout = False
+                seen.append("\n")  # the first line of a callout is its title
             else:
                 seen.append(self._words(child))
         return "".join(seen)
@@ -276,6 +294,8 @@ class _Rendering:
     def _words(self, token: Token) -> str:
         match token.type:
             case "text":
+                if self.tags is not None and "#" in token.content:
+                    self.tags.update(dict.fromkeys(HASHTAG.findall(token.content)))
                 return token.content
             case "code_inline":
                 return f"`{token.content}`"
@@ -286,12 +306,14 @@ class _Rendering:
             case "image":
                 return self.inline(token)
             case "wikilink":
-                return self._wiki_link(token.content.replace("\\|", "|"), embed=bool(token.meta.get("embed")))
+                return self._wiki_link(token.content, embed=bool(token.meta.get("embed")))
             case _:
                 return ""
 
-    def _wiki_link(self, inner: str, *, embed: bool) -> str:
-        address, _, alias = inner.partition("|")
+    def _wiki_link(self, inner: str, *, embed: bool = False) -> str:
+        address, _, alias = inner.replace("\\|", "|").partition("|")
+        if self.words_first and alias and not embed:
+            address, alias = alias, address
         name, _, heading = address.partition("#")
         name, alias = name.strip(), one_line(alias)
         if embed and IMAGE.search(name):

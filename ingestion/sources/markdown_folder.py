@@ -1,150 +1,166 @@
-"""A folder of Markdown files as a wiki: a GitHub wiki, an Obsidian vault, a Wiki.js or BookStack export."""
+"""A folder of Markdown files as a wiki: a vault of Obsidian, a graph of Logseq, an export of Wiki.js or BookStack, …"""
 
 from __future__ import annotations
 
 import logging
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from graph.errors import SourceError
-from graph.model import FailedPage, Page, SkippedPage, SourceItem
-from ingestion.front_matter import FrontMatter, read_front_matter
+from graph.model import Page, SkippedPage
+from graph.protocols import Source
+from ingestion.front_matter import FrontMatter
 from ingestion.markdown import clean_markdown, first_heading
 from ingestion.page_types import type_of_article
-from ingestion.sanitize import clean_key, clean_text, clean_title, decode_bytes, printable_name
-from ingestion.sources.folder_titles import FolderTitles, title_of_path
+from ingestion.sanitize import clean_title
+from ingestion.sources.folder_titles import FolderTitles, file_start, stem_of
+from ingestion.sources.kinds import Place, SourceOptions
+from ingestion.sources.markdown_flavours import BY_NAME, FLAVOURS, NAVIGATION, PLAIN, Flavour
+from ingestion.sources.text_folder import HEAD_BYTES, MAX_FILE_BYTES, FileFolder, clean_plain, folder_of, plain_title
 
 logger = logging.getLogger(__name__)
 
+__all__ = ["KIND", "KINDS", "MAX_FILE_BYTES", "SUFFIXES", "MarkdownFolder"]
+
 SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx"})
-SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
-MAX_FILE_BYTES = 8 * 2**20
-HEAD_BYTES = 65_536
-"""How much of a file the first pass reads, for its title and aliases."""
-MAX_DEPTH = 64
+LOOKED_AT = 8
+"""Files whose first lines may tell a flavour."""
+LOOKED_BYTES = 1_024
+SEEN_ENTRIES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class MarkdownFolder:
+class MarkdownFolder(FileFolder):
     """Reads every Markdown file under `root`; links are resolved to titles by a first pass over the files' heads.
 
-    `base_url` is what stands before a page's path, without its suffix, in the wiki's own URLs; without it a page's URL
-    is its path. Symbolic links are never followed: inside the folder they would double pages, outside they leave it.
+    `kind` names the flavour. `base_url` is what stands before a page's path, without its suffix, in the wiki's own
+    URLs; without it a page's URL is its path.
     """
 
-    root: Path
-    name: str
-    base_url: str = ""
-    kind: str = "markdown"
+    kind: str = PLAIN.name
 
-    def read(self) -> Iterator[SourceItem]:
-        titles = FolderTitles()
-        for path in self._files():
-            if isinstance(path, str):
-                self._learn(path, titles)
-        for path in self._files():
-            yield self._page(path, titles) if isinstance(path, str) else path
+    @property
+    def flavour(self) -> Flavour:
+        return BY_NAME[self.kind]
 
-    def _files(self) -> Iterator[str | SkippedPage | FailedPage]:
-        """Paths of Markdown files relative to the root, in order; and those that are left out, with the reason."""
-        try:
-            yield from self._walk("", depth=0)
-        except OSError as error:
-            reason = error.strerror or error
-            raise SourceError(f"The folder {self.root} cannot be listed ({reason}); check its permissions.") from error
+    def is_page(self, path: str) -> bool:
+        suffix = Path(path).suffix.lower()
+        if suffix not in SUFFIXES and suffix not in self.flavour.suffixes:
+            return False
+        return self.flavour.kept_out is None or not self.flavour.kept_out.fullmatch(path)
 
-    def _walk(self, folder: str, *, depth: int) -> Iterator[str | SkippedPage | FailedPage]:
-        with os.scandir(self.root / folder) as scan:
-            entries = sorted(scan, key=lambda entry: entry.name)
-        for entry in entries:
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.name.startswith(".") or entry.name in SKIPPED_FOLDERS:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                yield from self._subfolder(path, depth=depth + 1)
-            elif Path(entry.name).suffix.lower() in SUFFIXES or (entry.is_symlink() and entry.is_dir()):
-                yield _refused(path, entry) or path
+    def left_out(self, path: str) -> str:
+        return "navigation, not a page" if stem_of(path).lower() in NAVIGATION else ""
 
-    def _subfolder(self, path: str, *, depth: int) -> Iterator[str | SkippedPage | FailedPage]:
-        if depth > MAX_DEPTH:
-            yield FailedPage(key=printable_name(path), reason=f"folders nested more than {MAX_DEPTH} deep")
+    def learn(self, path: str, head: str, titles: FolderTitles) -> None:
+        if _is_org(path):
+            titles.add(path, plain_title(head, ".org") or self.flavour.title(path, FrontMatter(), ""), ())
             return
-        try:
-            yield from self._walk(path, depth=depth)
-        except OSError as error:
-            yield FailedPage(key=printable_name(path), reason=f"the folder cannot be listed: {error.strerror or error}")
-
-    def _learn(self, path: str, titles: FolderTitles) -> None:
-        try:
-            head = clean_text(decode_bytes(self._bytes(path, HEAD_BYTES)[0], cut=True))
-        except (OSError, ValueError):
-            head = ""  # the second pass says what is wrong with it
-        front, body = read_front_matter(head)
+        front, body = self.flavour.read(head)
         if front.published:
-            titles.add(path, _title(path, front, body), front.aliases)
+            titles.add(path, self._title(path, front, body), (*front.aliases, *self.flavour.aliases(path)))
 
-    def _page(self, path: str, titles: FolderTitles) -> SourceItem:
-        key = clean_key(path)
-        try:
-            data, size = self._bytes(path, MAX_FILE_BYTES)
-            if size > MAX_FILE_BYTES:
-                return FailedPage(key=key, reason=f"{size:,} bytes; a page may have {MAX_FILE_BYTES:,}")
-            text = clean_text(decode_bytes(data))
-        except OSError as error:
-            return FailedPage(key=key, reason=f"cannot be read: {error.strerror or error}")
-        except ValueError as error:
-            return FailedPage(key=key, reason=str(error))
-        if not text.strip():
-            return SkippedPage(key=key, reason="empty")
-        front, body = read_front_matter(text)
+    def page(self, path: str, text: str, titles: FolderTitles) -> Page | SkippedPage:
+        key, flavour = self.key_of(path), self.flavour
+        if _is_org(path):
+            front, body = FrontMatter(), text
+        else:
+            front, body = flavour.read(text)
         if front.fault:
             logger.warning("%s: %s; only its plain lines were read", key, front.fault)
         if not front.published:
             return SkippedPage(key=key, reason="its front matter says that it is not published")
-        return self._cleaned(path, key, front, body, titles)
-
-    def _cleaned(self, path: str, key: str, front: FrontMatter, body: str, titles: FolderTitles) -> Page:
-        title = titles.title_of(path) or _title(path, front, body)
-        cleaned = clean_markdown(body, titles.resolver(path), title=title, name=key)
+        title = titles.title_of(path) or self._title(path, front, body)
+        if _is_org(path):
+            cleaned = clean_plain(body, ".org", title=title)
+        else:
+            resolver = titles.resolver(path, self.base_url)
+            cleaned = clean_markdown(
+                body, resolver, title=title, name=key, words_first=flavour.words_first, tags=flavour.tags
+            )
+        address = quote(str(Path(path).with_suffix("")))
         return Page(
             source=self.name,
             key=key,
             title=title,
             text=cleaned.text,
-            url=f"{self.base_url.rstrip('/')}/{quote(str(Path(path).with_suffix('')))}" if self.base_url else key,
+            url=f"{self.base_url.rstrip('/')}/{address}" if self.base_url else key,
             page_type=type_of_article(title, cleaned),
             language=front.language,
             modified=front.modified,
             aliases=titles.aliases_of(path),
             links=tuple(link for link in cleaned.links if link.target != title),
-            categories=front.categories,
+            categories=tuple(dict.fromkeys((*front.categories, *cleaned.categories, *flavour.categories(path)))),
             sections=cleaned.sections,
         )
 
-    def _bytes(self, path: str, most: int) -> tuple[bytes, int]:
-        """At most `most` bytes of a file, and its whole size. Neither follows a link nor waits on a pipe."""
-        descriptor = os.open(self.root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ValueError("not a regular file")
-            return file.read(most), status.st_size
+    def _title(self, path: str, front: FrontMatter, body: str) -> str:
+        return self.flavour.title(path, front, clean_title(first_heading(body[:HEAD_BYTES])))
 
 
-def _title(path: str, front: FrontMatter, body: str) -> str:
-    return front.title or clean_title(first_heading(body[:HEAD_BYTES])) or title_of_path(path)
+def _is_org(path: str) -> bool:
+    return path.lower().endswith(".org")
 
 
-def _refused(path: str, entry: os.DirEntry[str]) -> SkippedPage | FailedPage | None:
-    """Why an entry is not read, if it is not."""
-    if entry.is_symlink():
-        return SkippedPage(key=printable_name(path), reason="a symbolic link")
-    if not entry.is_file(follow_symlinks=False):
-        return SkippedPage(key=printable_name(path), reason="not a regular file")
-    if not path.isascii() and any("\udc80" <= ch <= "\udcff" for ch in path):
-        return FailedPage(key=printable_name(path), reason="its name is not valid UTF-8; rename the file")
-    return None
+@dataclass(frozen=True, slots=True)
+class MarkdownKind:
+    """One flavour as a kind of source; the plain one takes what no other recognises."""
+
+    flavour: Flavour
+
+    @property
+    def name(self) -> str:
+        return self.flavour.name
+
+    @property
+    def about(self) -> str:
+        return self.flavour.about
+
+    def fits(self, place: Place) -> int:
+        if place.path is None or not place.path.is_dir():
+            return 0
+        if self.flavour is PLAIN:
+            return _share_of_markdown(place)
+        if not _share_of_markdown(place):
+            return 0
+        mark = self.flavour.mark
+        if mark is not None and any(mark.match(head) for head in _heads(place)):
+            return 85
+        return 75 if any(self.flavour.sign.fullmatch(name) for name in place.names) else 0
+
+    def open(self, place: Place, options: SourceOptions) -> Source:
+        root = folder_of(place, "Markdown files")
+        return MarkdownFolder(root=root, name=options.name, base_url=options.base_url, kind=self.name)
+
+
+def _share_of_markdown(place: Place) -> int:
+    """50 where a folder is mostly Markdown, 30 where it only holds some, 0 where there is none at any depth."""
+    suffixes = [Path(name).suffix.lower() for name in place.names if not name.startswith(".")]
+    count = sum(suffix in SUFFIXES for suffix in suffixes)
+    if count:
+        return 50 if count >= suffixes.count(".txt") else 30
+    seen = 0
+    for _, folders, files in os.walk(place.path or "."):
+        folders[:] = [folder for folder in folders if not folder.startswith(".")]
+        if any(Path(file).suffix.lower() in SUFFIXES for file in files):
+            return 40
+        seen += len(files) + len(folders)
+        if seen > SEEN_ENTRIES:
+            break
+    return 0
+
+
+def _heads(place: Place) -> Iterator[str]:
+    """The first lines of some pages, those of the upper folders first."""
+    pages = (name for name in place.names if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."))
+    for name in sorted(pages, key=lambda name: (name.count("/"), name))[:LOOKED_AT]:
+        try:
+            yield file_start((place.path or Path()) / name, LOOKED_BYTES)[0].decode("utf-8", "replace").lstrip("\ufeff")
+        except (OSError, ValueError):
+            continue
+
+
+KIND = MarkdownKind(PLAIN)
+KINDS = (KIND, *(MarkdownKind(flavour) for flavour in FLAVOURS))
