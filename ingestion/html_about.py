@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from ingestion.main_content import MAX_LINKS, HtmlContent
 from ingestion.sanitize import clean_title
 
-SUFFIX = re.compile(r"\s+(?:[-–—|·»:•]|::)\s+")
+SUFFIX = re.compile(" (?:[-–—|·»:•]|::) ")
 MODIFIED = (
     "string(//meta[@property='article:modified_time' or @property='og:updated_time'][1]/@content)",
     "string(//meta[@itemprop='dateModified'][1]/@content)",

@@ -24,8 +24,11 @@ from ingestion.sanitize import clean_text, clean_title
 MAX_TAGS = 60_000
 """Trafilatura takes the square of their number in time; a Wikipedia page of 1 MB has 30,000."""
 MAX_SPAN = 20
+HEAD_CHARACTERS = 2_000
 LONG_TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9]{0,30})[^<>]{4000,}>")
 """Fifty thousand attributes, or a picture within its own tag: lxml takes the square of the former in time."""
+DECLARATION = re.compile(r"<(?:!(?!--)|\?)[^<>]{0,2000}>")
+PASSWORD_FIELD = re.compile(r"<input\s[^<>]{0,500}type\s{0,9}=\s{0,9}[\"']?password", re.IGNORECASE)
 MARK = re.compile("\U00012000\\d+\U00012001|\U00012002\\d+\U00012003|\U00012004\\d+\U00012005")
 HEADING_MARK = re.compile("\U00012000(\\d+)\U00012001")
 PRE_MARK = re.compile("\U00012002(\\d+)\U00012003")
@@ -53,10 +56,12 @@ def read(request: HtmlRequest) -> HtmlContent:
     """The main part of a page; all of its text where there is no main part, or where it is too deep or too much."""
     html = LONG_TAG.sub(r"<\1>", request.html)
     if request.plain:
-        return HtmlContent(text=_plain(html), title=_loose_title(html))
+        return _unparsed(html)
+    if "<html" not in html[:HEAD_CHARACTERS].lower():
+        html = f"<!DOCTYPE html><html>{html}"  # else Trafilatura takes a page of one element for none
     tree = trafilatura.load_html(html.encode(errors="replace"))
     if tree is None:
-        return HtmlContent(text=_plain(html), title=_loose_title(html))
+        return _unparsed(html)
     base = base_of(tree, request.address)
     said = about(tree, base)
     cleaned = _main_part(tree, said.title, html, formulas=request.formulas)
@@ -74,6 +79,10 @@ def _absolute(links: tuple[Link, ...], base: str) -> Iterator[Link]:
     for link in links:
         if target := joined(base, link.target.strip()):
             yield Link(target=target, shown=clean_title(link.shown))
+
+
+def _unparsed(html: str) -> HtmlContent:
+    return HtmlContent(text=_plain(html), title=_loose_title(html), asks_password=bool(PASSWORD_FIELD.search(html)))
 
 
 def _loose_title(html: str) -> str:
@@ -286,7 +295,7 @@ def _as_html(body: Any) -> None:
 
 def _plain(html: str) -> str:
     """All text that is not hidden, a line for each block; copes with any nesting. "" where it is no text at all."""
-    lines = (" ".join(line.split()) for line in VisibleText().feed(html).split("\n"))
+    lines = (" ".join(line.split()) for line in VisibleText().feed(DECLARATION.sub("", html)).split("\n"))
     text = clean_text("\n\n".join(line for line in lines if line.strip(" ;")))
     some = text[:NOISE_SAMPLE]
     noise = len(some) == NOISE_SAMPLE and sum(ch.isalnum() for ch in some) < NOISE_SAMPLE // 10
