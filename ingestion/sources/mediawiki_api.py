@@ -28,6 +28,8 @@ HASHED_KEY = re.compile(r"~[0-9a-f]{8}$")
 """A key that is not the title itself (`clean_key`)."""
 EDIT_URI = re.compile(r"<link\b[^>]{0,200}\brel\s*=\s*[\"']EditURI[\"'][^>]{0,500}>", re.IGNORECASE)
 HREF = re.compile(r"\bhref\s*=\s*[\"']([^\"'<>]{1,500}api\.php[^\"'<>]{0,100})[\"']", re.IGNORECASE)
+HEAD_CHARACTERS = 200_000
+"""Where a page's links to other forms of it stand."""
 GUESSES = ("/w/api.php", "/api.php")
 LOOK_SECONDS = 10.0
 PROBE = {"action": "query", "meta": "siteinfo", "format": "json", "formatversion": "2"}
@@ -203,7 +205,7 @@ def _candidates(url: str, client: PoliteClient) -> Iterator[str]:
         if fault.status not in {403, 404}:
             raise
     else:
-        link = EDIT_URI.search(page.text)
+        link = EDIT_URI.search(page.text[:HEAD_CHARACTERS])
         href = HREF.search(link[0]) if link else None
         if href:
             found = urlsplit(urljoin(page.url, html.unescape(href[1])))

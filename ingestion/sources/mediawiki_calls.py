@@ -149,8 +149,9 @@ class Api:
         if form or len(urlencode(params)) > LONGEST_URL:
             return self._client.post(self.url, data=params)
         reply = self._client.get(self.url, params=params)
-        # From http to https, once: a form would be lost on the way.
-        self.url = reply.url.partition("?")[0]
+        # From http to https once and for all: a form would be lost on the way. Not to a login page.
+        if (moved := reply.url.partition("?")[0]).endswith("/api.php"):
+            self.url = moved
         return reply
 
     def _log_in(self) -> None:

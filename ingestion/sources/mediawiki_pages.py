@@ -23,7 +23,7 @@ from ingestion.wikitext_worker import Draft
 BATCH = 50
 """Titles that MediaWiki takes at once."""
 MAX_FAULTS = 3
-"""Pages in a row that fail each on its own: then it is not them."""
+"""Pages in a row that fail each on its own: then it may be the wiki."""
 UNSENDABLE = re.compile("[|\x1f\n]")
 """What MediaWiki takes for the end of a title."""
 LINK = re.compile(r"\[\[\s*(?P<target>[^\[\]|{}<>\n]{1,300})(?:\|[^\[\]]*)?\]\]")
@@ -108,6 +108,8 @@ class PageReader:
     content_namespaces: tuple[int, ...]
     name: str
     _faults: int = 0
+    _good: str = ""
+    """The last title that could be read."""
 
     def draft(self, page: FoundPage) -> Draft | SourceItem:
         """What the dump source makes of the same page, so that a wiki may be switched from dump to API."""
@@ -154,13 +156,22 @@ class PageReader:
                     batches.extendleft((batch[middle:], batch[:middle]))
                     continue
                 self._faults += 1
-                if self._faults >= MAX_FAULTS:
+                if self._faults >= MAX_FAULTS and not self._still_works():
                     raise broken(self.api.shown, fault) from fault
                 yield batch[0], fault
                 continue
-            self._faults = 0
+            self._faults, self._good = 0, batch[-1]
             for title in batch:
                 yield title, found.get(title) or PageFault("the wiki does not say anything of this title")
+
+    def _still_works(self) -> bool:
+        """Whether a page that could be read can still be: then it is the others."""
+        try:
+            works = bool(self._good and self._batch([self._good]))
+        except PageFault:
+            return False
+        self._faults = 0
+        return works
 
     def _batch(self, titles: Sequence[str]) -> dict[str, FoundPage | PageFault]:
         """By the titles as they were asked for."""
@@ -175,7 +186,7 @@ class PageReader:
         for _ in range(len(titles) + 1):
             answer = self.api.call({**asked, **more})
             renamed |= _renamed(answer)
-            for page in answer.part("pages", list[FoundPage]):
+            for page in [] if _elsewhere(answer) else answer.part("pages", list[FoundPage]):
                 if page.revisions or page.title not in found:
                     found[page.title] = page
             more = {key: str(value) for key, value in answer.more.items()}
@@ -218,6 +229,11 @@ def _must_be_new_enough(generator: str, shown: str) -> None:
             f"{shown} is MediaWiki {match[1]}.{match[2]}, which is too old (at least {needed}); give a dump of it "
             "(maintenance/dumpBackup.php)."
         )
+
+
+def _elsewhere(answer: Answer) -> bool:
+    """Whether it tells of other wikis' pages only: of titles with a prefix."""
+    return "interwiki" in answer.query and "pages" not in answer.query
 
 
 def _renamed(answer: Answer) -> dict[str, str]:
