@@ -24,6 +24,8 @@ FORMAT = 1
 STATE_FILE = "state.db"
 GRAPH_FILE = "graph.db"
 VECTORS_FOLDER = "vectors"
+SOURCES_FILE = "sources.db"
+JOBS_FILE = "jobs.db"
 LOCK_FILE = "lock"
 STAMP_FILE = "store.json"
 OLDER = {"id": "", "vectors": "edge", "graph": "sqlite"}
@@ -265,7 +267,7 @@ def prepare_home(home: Path) -> None:
 
 
 def erase_store(home: Path) -> None:
-    """Remove everything but the lock, which the caller holds: the first half of a rebuild. The stamp goes first."""
+    """Remove what is stored of pages: the first half of a rebuild. The caller holds the lock. The stamp goes first."""
     with _folder_errors(home):
         for name in (STAMP_FILE, STATE_FILE, GRAPH_FILE):
             _unlink(home / name)

@@ -14,6 +14,7 @@ from server.http.answerer import OpenAnswerer
 from server.http.auth import KeyAuth
 from server.http.gate import Drain, Gate
 from server.http.health import healthz, healthz_head, readyz
+from server.http.library import LibraryController
 from server.http.openai.chat import ChatController
 from server.http.openai.embeddings import EmbeddingsController
 from server.http.openai.models import ModelsController, not_offered
@@ -46,6 +47,7 @@ def create_app(
     app = Litestar(
         route_handlers=[
             QueryController,
+            LibraryController,
             ChatController,
             EmbeddingsController,
             ModelsController,

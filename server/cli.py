@@ -26,6 +26,8 @@ from server.memory import limit_arenas
 COMMANDS = {
     "demo": "Ingest a small sample wiki and answer three questions from it.",
     "ingest": "Read a wiki into the store; what has not changed is left alone.",
+    "sync": "Bring the store up to date with its sources.",
+    "sources": "List the wikis that are followed.",
     "ask": "Answer a question, with citations.",
     "search": "Show what would be answered from, without an answer.",
     "serve": "Serve the HTTP API.",

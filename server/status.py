@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from config.settings import Settings
-from graph.home import STATE_FILE, Holder, HomeLock, HomeStamp
+from graph.home import SOURCES_FILE, STATE_FILE, Holder, HomeLock, HomeStamp
 from graph.model import GraphCounts, PageType
+from graph.registry import DeadLetter, RegisteredSource
+from graph.sqlite_registry import SqliteRegistry
 from graph.sqlite_state import SqliteState
 from server.open import open_graph
 
@@ -37,6 +40,7 @@ class StoreStatus:
     stamp: HomeStamp | None
     counts: GraphCounts | None
     sources: tuple[SourceStatus, ...] = ()
+    failed: tuple[DeadLetter, ...] = ()
     unfinished: int = 0
     """Chunks of a batch that is being written, or was cut short; the next ingestion finishes it."""
     bytes: int = 0
@@ -61,9 +65,26 @@ async def status_of(settings: Settings) -> StoreStatus:
         stamp=stamp,
         counts=counts,
         sources=sources,
+        failed=tuple(await asyncio.to_thread(dead_letters, home)),
         unfinished=unfinished,
         bytes=_size(home),
     )
+
+
+def registered_sources(home: Path) -> Sequence[RegisteredSource]:
+    """What is followed; readable while a server or an ingestion is at work."""
+    if not (home / SOURCES_FILE).exists():
+        return ()
+    with closing(SqliteRegistry(home / SOURCES_FILE)) as registry:
+        return registry.sources()
+
+
+def dead_letters(home: Path) -> Sequence[DeadLetter]:
+    """Pages that could not be read."""
+    if not (home / SOURCES_FILE).exists():
+        return ()
+    with closing(SqliteRegistry(home / SOURCES_FILE)) as registry:
+        return registry.dead_letters()
 
 
 def _read_state(home: Path) -> tuple[tuple[SourceStatus, ...], int]:

@@ -14,6 +14,7 @@ from ingestion.language import detect_language
 from server.answer.answer import whole_answer
 from server.backends import Backends
 from server.http.views import QueryRequest, QueryResponse, SearchRequest, SearchResponse, view_answer, view_search
+from server.library import Library, open_library
 from server.open import open_backends
 from server.search import search
 
@@ -29,6 +30,14 @@ async def opened(settings: Settings, *, command: str, rebuild: bool = False) -> 
         yield backends
     finally:
         await backends.close()
+
+
+@asynccontextmanager
+async def opened_library(settings: Settings, *, command: str, rebuild: bool = False) -> AsyncIterator[Library]:
+    """The same with what fills the store."""
+    _log_to_stderr()
+    async with open_library(settings, command=command, rebuild=rebuild) as library:
+        yield library
 
 
 def _log_to_stderr() -> None:

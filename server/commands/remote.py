@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from urllib.parse import quote
 
 import httpx
 import msgspec
+from msgspec import Struct
 
 from config.settings import Settings
 from graph.errors import DependencyDownError, DependencyFaultError, InputError, SettingsError, TrivetError
+from graph.jobs import ENDED
+from ingestion.report import Progress
+from server.http.library_views import JobView, Registered, SourceRequest, SourceView, SyncRequest
 from server.http.views import QueryRequest, QueryResponse, SearchRequest, SearchResponse
+
+JOB_SECONDS = 0.5
 
 
 class RemoteKnowledge:
@@ -26,11 +34,34 @@ class RemoteKnowledge:
     async def search(self, request: SearchRequest) -> SearchResponse:
         return msgspec.json.decode(await self._post("/api/search", request), type=SearchResponse)
 
-    async def _post(self, path: str, request: SearchRequest) -> bytes:
-        body = msgspec.json.encode(request)
-        with_type = {"Content-Type": "application/json"}
+    async def add(self, request: SourceRequest) -> JobView:
+        return msgspec.json.decode(await self._post("/api/sources", request), type=Registered).job
+
+    async def sync(self, name: str, request: SyncRequest) -> JobView:
+        return msgspec.json.decode(await self._post(f"/api/sources/{quote(name)}/sync", request), type=JobView)
+
+    async def sources(self) -> list[SourceView]:
+        return msgspec.json.decode(await self._send("GET", "/api/sources"), type=list[SourceView])
+
+    async def forget(self, name: str) -> JobView:
+        return msgspec.json.decode(await self._send("DELETE", f"/api/sources/{quote(name)}"), type=JobView)
+
+    async def finished(self, job: JobView, on_progress: Callable[[Progress], None]) -> JobView:
+        """The job once it has ended. It goes on if the command that waits for it does not."""
+        while job.state not in ENDED:
+            await asyncio.sleep(JOB_SECONDS)
+            job = msgspec.json.decode(await self._send("GET", f"/api/jobs/{job.id}"), type=JobView)
+            if job.progress:
+                on_progress(msgspec.convert(job.progress, Progress))
+        return job
+
+    async def _post(self, path: str, request: Struct) -> bytes:
+        return await self._send("POST", path, msgspec.json.encode(request))
+
+    async def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        with_type = {"Content-Type": "application/json"} if body is not None else {}
         try:
-            response = await self._client.post(path, content=body, headers=with_type)
+            response = await self._client.request(method, path, content=body, headers=with_type)
         except httpx.HTTPError as error:
             raise _unreachable(self._url, error) from None
         if not response.is_success:

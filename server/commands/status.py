@@ -15,9 +15,10 @@ from server.status import StoreStatus, status_of
 
 
 @click.command()
+@click.option("--failed", is_flag=True, help="Name the pages that could not be read, and why.")
 @common_options
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, failed: bool) -> None:
     """Say what is in the store and who holds it; a server is asked how it does.
 
     It can be called while an ingestion or a server is at work.
@@ -28,6 +29,8 @@ def command(context: click.Context) -> None:
         print_json(fields_of(status, server=server))
     else:
         _print(status, server, Printer())
+        if failed:
+            _print_failed(status, Printer())
 
 
 async def _status(settings: Settings) -> tuple[StoreStatus, Readiness | None]:
@@ -59,6 +62,18 @@ def _print(status: StoreStatus, server: Readiness | None, out: Printer) -> None:
         ),
         ("disk", f"{status.bytes / 1e6:,.1f} MB"),
     ]
+    if status.failed:
+        rows.append(("failed", f"{len(status.failed):,} pages; `trivet status --failed` names them"))
     if status.unfinished:
         rows.append(("unfinished", f"{status.unfinished:,} chunks of a batch under way or cut short"))
     out.pairs(rows)
+
+
+def _print_failed(status: StoreStatus, out: Printer) -> None:
+    if not status.failed:
+        out.line("no page has failed")
+    for letter in status.failed:
+        since = f", since {letter.first}, {letter.tries} times" if letter.tries > 1 else f", {letter.last}"
+        out.line((f"{letter.source}: ", "bold"), f"{letter.key}: {letter.reason}{since}")
+    if status.failed:
+        out.line("`trivet sync --retry` reads them again.")

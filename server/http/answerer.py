@@ -8,6 +8,7 @@ from typing import Protocol
 
 from config.settings import Settings
 from graph.protocols import ChatModel, Embedder
+from server.http.librarian import Librarian
 from server.model import Answer, AnswerEvent, Question, SearchResult
 
 ESSENTIAL = frozenset({"store", "vectors"})
@@ -26,6 +27,11 @@ class Answerer(Protocol):
     def chat(self) -> ChatModel | None: ...
     @property
     def embedder(self) -> Embedder: ...
+    @property
+    def librarian(self) -> Librarian | None:
+        """Where the store is filled here too."""
+        ...
+
     async def search(self, question: Question) -> SearchResult: ...
     async def answer(self, question: Question) -> Answer: ...
     def stream(self, question: Question) -> AsyncIterator[AnswerEvent]: ...

@@ -15,8 +15,9 @@ from server.answer.answer import stream_answer, whole_answer
 from server.answer.gate import check_question
 from server.backends import Backends
 from server.http.answerer import Answerer
+from server.http.librarian import Librarian
+from server.library import JobLibrarian, open_library
 from server.model import Answer, AnswerEvent, Question, SearchResult
-from server.open import open_backends
 from server.search import search
 
 CHECK_SECONDS = 1.0
@@ -29,8 +30,9 @@ WARM_UP = "Where is the lighthouse?"
 class BackendsAnswerer:
     """Passes everything on to the flow."""
 
-    def __init__(self, backends: Backends) -> None:
+    def __init__(self, backends: Backends, librarian: Librarian | None = None) -> None:
         self._backends = backends
+        self.librarian = librarian
         self.chat = backends.chat
         self.embedder = backends.embedder
         configured = backends.settings.answer.persona
@@ -68,16 +70,19 @@ class BackendsAnswerer:
 
 @asynccontextmanager
 async def open_answerer(settings: Settings) -> AsyncIterator[Answerer]:
-    backends = await open_backends(settings, command="serve")
-    try:
+    async with open_library(settings, command="serve") as library:
+        backends = library.backends
         persona = settings.answer.persona
         if persona not in backends.personas:
             known = ", ".join(sorted(backends.personas))
             raise SettingsError(f"answer.persona: there is no persona {persona!r}; there are {known}")
         await warm_up(backends)
-        yield BackendsAnswerer(backends)
-    finally:
-        await backends.close()
+        librarian = JobLibrarian(library)
+        librarian.start()
+        try:
+            yield BackendsAnswerer(backends, librarian)
+        finally:
+            await librarian.close()
 
 
 async def warm_up(backends: Backends) -> None:

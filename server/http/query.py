@@ -28,19 +28,20 @@ from server.http.work import Fault, Ping, ServingDependency
 from server.model import AnswerEvent, CitationEvent, FoundEvent, TextEvent
 
 
-def _problem(description: str) -> ResponseSpec:
+def problem_response(description: str) -> ResponseSpec:
+    """How an answer that is a problem is documented."""
     return ResponseSpec(Problem, description=description, media_type=PROBLEM_MEDIA_TYPE, generate_examples=False)
 
 
 PROBLEMS: dict[int, ResponseSpec] = {
-    400: _problem("The request cannot be used; `detail` says why."),
-    401: _problem("The API key is missing or wrong."),
-    413: _problem("The body is too large."),
-    502: _problem("A service answered wrongly."),
-    503: _problem("Too busy, or something it needs is down."),
-    504: _problem("No answer within the deadline."),
+    400: problem_response("The request cannot be used; `detail` says why."),
+    401: problem_response("The API key is missing or wrong."),
+    413: problem_response("The body is too large."),
+    502: problem_response("A service answered wrongly."),
+    503: problem_response("Too busy, or something it needs is down."),
+    504: problem_response("No answer within the deadline."),
 }
-UNKNOWN_PERSONA = {404: _problem("There is no such persona.")}
+UNKNOWN_PERSONA = {404: problem_response("There is no such persona.")}
 
 
 class QueryController(Controller):

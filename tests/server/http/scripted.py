@@ -11,6 +11,7 @@ from config.settings import Settings
 from graph.errors import QuestionError
 from graph.model import ChatMessage, ChatPiece, Evidence, LegRank, Provenance
 from server.http.answerer import Answerer, OpenAnswerer
+from server.http.librarian import Librarian
 from server.model import (
     Answer,
     AnswerEvent,
@@ -116,6 +117,7 @@ class ScriptedAnswerer:
     """Answers every question the same way; what it should do beside that stands in its fields."""
 
     chat: ScriptedChat | None = None
+    librarian: Librarian | None = None
     personas: tuple[str, ...] = ("neutral", "teacher")
     embedder: HashEmbedder = field(default_factory=lambda: HashEmbedder(8))
     fails: Exception | None = None

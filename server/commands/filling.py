@@ -1,0 +1,152 @@
+"""Filling the store from the command line: here, or as a job of the server that holds it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import rich_click as click
+
+from config.settings import Settings
+from graph.errors import DependencyFaultError, StoreBusyError, TrivetError
+from graph.home import HomeLock
+from graph.jobs import JobState
+from graph.registry import RegisteredSource
+from ingestion.report import IngestReport
+from ingestion.sources.detect import recognise, reopen
+from ingestion.sync import follow, register, retry
+from server.commands.local import opened_library
+from server.commands.progress import ingestion_progress
+from server.commands.remote import RemoteKnowledge, open_remote
+from server.http.library_views import JobView, SourceRequest, SyncRequest
+from server.library import Library
+from server.source_jobs import registered
+
+
+def pairs(given: Sequence[str]) -> dict[str, str]:
+    """`key=value`, as `--option` takes it."""
+    found = {}
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"“{pair}” is not key=value, like strategy=title.", param_hint="--option")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def serving_url(settings: Settings) -> str:
+    """Where the server is that holds the store; "" where nobody does, or somebody who cannot be asked."""
+    holder = HomeLock.holder(settings.home)
+    return holder.url if holder is not None else ""
+
+
+def _place(location: str) -> str:
+    """The server may stand in another folder."""
+    return location if "://" in location else str(Path(location).absolute())
+
+
+async def read_in(
+    settings: Settings,
+    location: str,
+    *,
+    name: str | None,
+    kind: str | None,
+    base_url: str | None,
+    options: Mapping[str, str],
+    moved: bool,
+    prune: bool,
+    rebuild: bool,
+) -> IngestReport:
+    """Register a wiki and read it."""
+    url = serving_url(settings)
+    if url and rebuild:
+        raise StoreBusyError(f"The store is served at {url}, and a rebuild empties it; stop the server first.")
+    if url:
+        request = SourceRequest(
+            location=_place(location),
+            name=name or "",
+            kind=kind or "",
+            base_url=base_url or "",
+            options=dict(options),
+            moved=moved,
+            prune=prune,
+        )
+        async with open_remote(url, settings) as remote:
+            return await _waited(remote, await remote.add(request))
+    found = await asyncio.to_thread(
+        lambda: recognise(location, name=name, kind=kind, base_url=base_url, options=options)
+    )
+    async with opened_library(settings, command="ingest", rebuild=rebuild) as library:
+        source = register(library.registry, found, moved=moved)
+        return await _follow(library, source, settings, whole=True, prune=prune)
+
+
+async def follow_all(
+    settings: Settings, names: Sequence[str], *, whole: bool = False, failed: bool = False
+) -> dict[str, IngestReport | TrivetError | None]:
+    """Look for changes in these sources, or in all: a report for each, why it could not be read, or None where
+    there was nothing to do. One that fails does not hold up the others."""
+    url = serving_url(settings)
+    if url:
+        async with open_remote(url, settings) as remote:
+            return await _follow_there(remote, names, whole=whole, failed=failed)
+    async with opened_library(settings, command="sync") as library:
+        sources = [registered(library.registry, name) for name in names] or library.registry.sources()
+        done: dict[str, IngestReport | TrivetError | None] = {}
+        for source in sources:
+            try:
+                if failed:
+                    done[source.name] = await _retry(library, source, settings)
+                else:
+                    done[source.name] = await _follow(library, source, settings, whole=whole, prune=True)
+            except TrivetError as error:
+                done[source.name] = error
+        return done
+
+
+async def _follow_there(
+    remote: RemoteKnowledge, names: Sequence[str], *, whole: bool, failed: bool
+) -> dict[str, IngestReport | TrivetError | None]:
+    wanted = list(names) or [source.name for source in await remote.sources()]
+    done: dict[str, IngestReport | TrivetError | None] = {}
+    for name in wanted:
+        try:
+            job = await remote.sync(name, SyncRequest(whole=whole, failed=failed))
+            done[name] = await _waited(remote, job)
+        except TrivetError as error:
+            done[name] = error
+    return done
+
+
+async def _waited(remote: RemoteKnowledge, job: JobView) -> IngestReport:
+    with ingestion_progress(job.source) as show:
+        ended = await remote.finished(job, show)
+    if ended.state is JobState.DONE:
+        return msgspec.convert(ended.result, IngestReport)
+    why = ended.error or f"the job was {ended.state.value}"
+    raise DependencyFaultError(f"The server could not read {job.source!r}: {why}", dependency="server")
+
+
+async def _follow(
+    library: Library, source: RegisteredSource, settings: Settings, *, whole: bool, prune: bool
+) -> IngestReport:
+    with ingestion_progress(source.name) as show:
+        return await follow(
+            source,
+            reopen,
+            library.backends.knowledge,
+            library.registry,
+            settings.ingestion,
+            whole=whole,
+            prune=prune,
+            on_progress=show,
+        )
+
+
+async def _retry(library: Library, source: RegisteredSource, settings: Settings) -> IngestReport | None:
+    with ingestion_progress(source.name) as show:
+        return await retry(
+            source, reopen, library.backends.knowledge, library.registry, settings.ingestion, on_progress=show
+        )

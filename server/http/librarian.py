@@ -1,0 +1,46 @@
+"""What the HTTP interfaces need in order to fill a store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from graph.jobs import Job
+from graph.registry import RegisteredSource
+
+
+class Librarian(Protocol):
+    """Sources and jobs, without the machinery behind them. Unknown names raise `NotFoundError`.
+
+    `key`: what a client sends so that asking twice makes one job.
+    """
+
+    async def sources(self) -> Sequence[RegisteredSource]: ...
+    async def add(
+        self,
+        location: str,
+        *,
+        name: str = "",
+        kind: str = "",
+        base_url: str = "",
+        options: Mapping[str, str] | None = None,
+        moved: bool = False,
+        prune: bool = True,
+        key: str = "",
+    ) -> tuple[RegisteredSource, Job]:
+        """Register a source and read it. Raises `SourceError` where there is none."""
+        ...
+
+    async def sync(self, name: str, *, whole: bool = False, key: str = "") -> Job: ...
+    async def retry(self, name: str, *, key: str = "") -> Job: ...
+    async def forget(self, name: str, *, key: str = "") -> Job: ...
+    async def push(self, source: str, pages: Sequence[Mapping[str, Any]], gone: Sequence[str], *, key: str = "") -> Job:
+        """Pages that are given, not fetched; `gone`: keys of those to remove."""
+        ...
+
+    async def jobs(self, limit: int) -> Sequence[Job]: ...
+    async def job(self, job_id: str) -> Job: ...
+    async def cancel(self, job_id: str) -> Job: ...
+    def watch(self, job_id: str) -> AsyncIterator[Job]:
+        """The job whenever something of it has changed, until it has ended."""
+        ...
