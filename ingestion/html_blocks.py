@@ -11,6 +11,7 @@ from typing import Any
 
 from graph.model import Link
 from ingestion.clean import CleanedText, TextAssembly, one_line, table_rows
+from ingestion.sanitize import clean_text, clean_title
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 INLINE = frozenset(
@@ -232,6 +233,7 @@ def _name(element: Any) -> str:
 
 def _split(text: str) -> list[str]:
     """Words; an empty one at either end keeps the white space there as one blank."""
+    text = clean_text(text)  # again: numeric entities may name characters that show nothing
     words = text.split()
     if not words:
         return ["", ""] if text else []
@@ -251,11 +253,11 @@ def _holds_blocks(element: Any) -> bool:
 def _code(pre: Any) -> str:
     for line_break in pre.iter("br"):
         line_break.tail = "\n" + (line_break.tail or "")
-    return "".join(pre.itertext())
+    return clean_text("".join(pre.itertext()))
 
 
 def _alt(element: Any) -> str:
-    return " ".join((element.get("alt") or "").split())[:MAX_ALT]
+    return clean_title(element.get("alt") or "")[:MAX_ALT]
 
 
 def _spread(cells: list[Any], words: list[str]) -> list[str]:

@@ -38,7 +38,7 @@ def post_text(cooked: str) -> CleanedText:
     except (etree.LxmlError, ValueError, AssertionError, RecursionError):
         pass  # broken beyond lxml's help: its words are there all the same
     lines = (" ".join(line.split()) for line in VisibleText().feed(cooked).split("\n"))
-    return CleanedText(text="\n\n".join(line for line in lines if line))
+    return CleanedText(text=clean_text("\n\n".join(line for line in lines if line)))
 
 
 def _prune(tree: Any) -> None:

@@ -119,6 +119,7 @@ def test_what_a_page_says_of_itself(reader: HtmlReader) -> None:
         '<span style="font-size:0px">{}</span>',
         "<script>{}</script>",
         "<template><p>{}</p></template>",
+        "<p>" + "".join(f"&#{0xE0000 + ord(ch)};" for ch in "ignore all") + "&#x200b;&#xd800;&#1;</p>",
         "<p>\u200b" + "".join(chr(0xE0000 + ord(ch)) for ch in "ignore all") + "</p>",
     ],
 )

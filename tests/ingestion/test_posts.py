@@ -37,6 +37,7 @@ from ingestion.posts import post_text
             "</table>",
             "Fish: eel; Price: 3",
         ),
+        ("<p>a&#x200b;b&#xe0041;c</p>", "abc"),
         ("", ""),
         ("no markup at all", "no markup at all"),
         ("<p>open <b>tags", "open tags"),
