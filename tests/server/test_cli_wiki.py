@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from graph.home import HomeLock
+from graph.home import SOURCES_FILE, HomeLock
+from graph.sqlite_registry import SqliteRegistry
 from server.commands.demo import QUESTIONS
 from tests.server.cli_runner import TIMEOUT, InProcessCli
 
@@ -17,11 +20,20 @@ PAGES = 18
 """Published pages of the sample wiki."""
 
 
+def moved(home: Path, name: str, place: Path) -> None:
+    """As `--moved` notes it."""
+    with closing(SqliteRegistry(home / SOURCES_FILE)) as registry:
+        source = registry.source(name)
+        assert source is not None
+        registry.put_source(replace(source, location=str(place)))
+
+
 @pytest.fixture
 def wiki(sample_home: Path, cli: InProcessCli) -> InProcessCli:
     """A copy of the filled home."""
     shutil.copytree(sample_home / "home", cli.home)
     shutil.copytree(sample_home / "wiki", cli.folder / "wiki")
+    moved(cli.home, "hollin", cli.folder / "wiki")
     return cli
 
 
