@@ -15,7 +15,17 @@ from graph.errors import SourceError
 from graph.protocols import Source
 from graph.registry import RegisteredSource
 from ingestion.sanitize import printable_name
-from ingestion.sources import markdown_folder, mediawiki_api, mediawiki_xml, text_folder
+from ingestion.sources import (
+    discourse,
+    dokuwiki_folder,
+    html_folder,
+    markdown_folder,
+    mediawiki_api,
+    mediawiki_xml,
+    pdf_folder,
+    site,
+    text_folder,
+)
 from ingestion.sources.kinds import Place, SourceKind, SourceOptions
 
 logger = logging.getLogger(__name__)
@@ -23,8 +33,13 @@ logger = logging.getLogger(__name__)
 OURS: tuple[SourceKind, ...] = (
     mediawiki_xml.KIND,
     mediawiki_api.KIND,
+    dokuwiki_folder.KIND,
     *markdown_folder.KINDS,
+    discourse.KIND,
+    html_folder.KIND,
+    pdf_folder.KIND,
     text_folder.KIND,
+    site.KIND,
 )
 ENTRY_POINTS = "trivet.sources"
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
