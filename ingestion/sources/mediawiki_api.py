@@ -15,7 +15,7 @@ from graph.feed import Checkpoint, FeedItem, GonePage
 from graph.model import FailedPage, SourceItem
 from graph.protocols import Source
 from ingestion.sanitize import clean_key, printable_name
-from ingestion.sources.kinds import Place, SourceOptions
+from ingestion.sources.kinds import Place, SourceKind, SourceOptions
 from ingestion.sources.mediawiki_calls import Api, broken, is_mediawiki
 from ingestion.sources.mediawiki_feed import Cursor, Feed, Seen, Window, cursor_from
 from ingestion.sources.mediawiki_pages import FoundPage, PageReader, open_reader
@@ -177,7 +177,7 @@ class MediaWikiApiKind:
         return source
 
 
-KIND = MediaWikiApiKind()
+KIND: SourceKind = MediaWikiApiKind()
 
 
 def find_api(url: str, *, seconds: float = 30.0, tries: int = 4) -> str:

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from graph.feed import Checkpoint, FeedItem, GonePage
 from graph.model import FailedPage, Page, PageType, SkippedPage
 from ingestion.sources.kinds import Place, SourceOptions
 from ingestion.sources.mediawiki_api import KIND, MediaWikiApi
-from ingestion.sources.mediawiki_xml import MediaWikiXml
 from tests.services.environment import service
 from tests.services.mediawiki_server import PASSWORD, USER, Editor, OwnWiki, own_wiki
 
@@ -192,7 +190,7 @@ def test_an_emptied_page_is_skipped(follower: Follower, editor: Editor) -> None:
 
 
 def copy(editor: Editor, title: str, copies: list[str]) -> None:
-    """By an import of the page's export under other names; not many at once, which would hold SQLite's lock too long."""
+    """By an import of the page's export under other names; not many at once, which would hold SQLite's lock."""
     dump = editor.export_xml(title).decode()
     head, page = dump[: dump.index("<page>")], dump[dump.index("<page>") : dump.index("</mediawiki>")]
     for start in range(0, len(copies), 30):
@@ -258,31 +256,6 @@ def test_a_base_url_of_the_owners(wiki: OwnWiki) -> None:
     (page,) = opened.pages(["Main Page"])
     assert isinstance(page, Page)
     assert page.url == "https://wiki.hollin/w/Main_Page"
-
-
-MARKUP = [
-    ("Latgola", "{{Infobox|name=Latgola|size=3}} '''Latgola''' [[Kategoreja:X]] [[File:A.jpg|thumb|Attēls]]"),
-    ("Rēzekne", "== Vēsture ==\n* viens\n* [[latgola|divi]]\n{| class=x\n! a !! b\n|-\n| 1 || 2\n|}\n[[Kategorija:Pilsētas]]"),
-    ("Rēzne", "#PĀRADRESĀCIJA [[rēzekne#Vēsture]]"),
-    ("Vecais", "#REDIRECT [[:Kategorija:Pilsētas]]"),
-    ("Re: zero", "Text with <nowiki>[[no link]]</nowiki> &amp; entities &nbsp; {{PAGENAME}} <ref>x</ref>"),
-    ("C", "x" * 5000 + "\n\n[[A]] [[b]] [[:en:Riga|Riga]] [[Lietotājs:Ansa]] __NOTOC__"),
-]  # fmt: skip
-
-
-def test_a_page_is_the_same_from_the_dump(tmp_path: Path) -> None:
-    service("MEDIAWIKI_URL")
-    with own_wiki("lv", language="lv") as wiki, closing(Editor(wiki.url)) as editor:
-        for title, text in MARKUP:
-            editor.edit(title, text)
-        titles = [title for title, _ in MARKUP]
-        (tmp_path / "dump.xml").write_bytes(editor.export_xml(*titles, "Kategorija:Pilsētas"))
-        from_dump = {item.key: item for item in MediaWikiXml(path=tmp_path / "dump.xml", name="hollin").read()}
-        from_api = {item.key: item for item in source(wiki.url).pages(titles) if isinstance(item, Page)}
-    assert from_api == from_dump
-    assert len(from_api) == len(MARKUP)
-    assert from_api["Rēzne"].redirect_to == "Rēzekne"
-    assert from_api["Vecais"].redirect_to == "Kategorija:Pilsētas"
 
 
 def test_chosen_namespaces(wiki: OwnWiki, editor: Editor) -> None:
