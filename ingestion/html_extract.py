@@ -47,6 +47,9 @@ MATH_STYLE = re.compile(r"^\{\\displaystyle\s*(.*)\}$", re.DOTALL)
 TEI = {"row": "tr", "ref": "a", "lb": "br", "hi": "span", "quote": "blockquote", "del": "span"}
 SHORT = 500
 MUCH_MORE = 3
+LONG_PARAGRAPH = 40
+MOST = 0.9
+FEW = 2
 NOISE_SAMPLE = 2_000
 PLAIN_SHARE = 0.3
 """A tree that lost more than this of the visible words was cut by lxml, which nests 256 deep at most."""
@@ -109,11 +112,38 @@ def _main_part(tree: Any, title: str, html: str, *, formulas: bool) -> CleanedTe
         marks.restore(found.body)
         cleaned = HtmlBlocks(title=title).cleaned(found.body)
         if len(cleaned.text) >= SHORT:
-            return cleaned
+            return _with_structure(cleaned, whole, title)
         # Short pages lose their structure in Trafilatura's last resort; where little else is there, that is kept.
         everything = _whole(whole, title, html)
         return cleaned if len(everything.text) > MUCH_MORE * len(cleaned.text) > 0 else everything
     return _whole(whole, title, html)
+
+
+def _with_structure(found: CleanedText, tree: Any, title: str) -> CleanedText:
+    """What was found; where it is bare paragraphs of a page that has more, all of the element that they stand in.
+
+    Trafilatura knows many sites' ways to mark the main part. On a page of another make it collects paragraphs alone.
+    """
+    if found.sections and found.list_items:
+        return found
+    weights: dict[Any, int] = {}
+    total = 0
+    for paragraph in tree.iter("p"):
+        words = " ".join("".join(paragraph.itertext()).split())
+        if len(words) >= LONG_PARAGRAPH and words[:LONG_PARAGRAPH] in found.text:
+            total += len(words)
+            for around in paragraph.iterancestors():
+                weights[around] = weights.get(around, 0) + len(words)
+    holding = [element for element, weight in weights.items() if weight >= MOST * total]
+    if not holding:
+        return found
+    deepest = max(holding, key=lambda element: sum(1 for _ in element.iterancestors()))
+    if deepest.tag in {"html", "body"}:
+        return found  # the whole page is no main part
+    everything = HtmlBlocks(title=title).cleaned(deepest)
+    lost_headings = not found.sections and len(everything.sections) >= FEW
+    lost_lists = not found.list_items and everything.list_items >= FEW
+    return everything if lost_headings or lost_lists else found
 
 
 def _whole(tree: Any, title: str, html: str) -> CleanedText:

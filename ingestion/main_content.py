@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 MEMORY_BYTES = 400_000_000
 BASE_SECONDS = 0.8
-SECONDS_PER_MEGABYTE = 1.8
+SECONDS_PER_MEGABYTE = 2.5
 """Measured: Trafilatura takes 1.3 s for a Wikipedia page of 1 MB; what is hostile is small or takes minutes."""
 PLAIN_SECONDS = 2.0
 MAX_HTML = 8 * 2**20

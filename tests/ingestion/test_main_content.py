@@ -145,6 +145,17 @@ def test_a_short_page_and_a_page_of_links_are_pages(reader: HtmlReader) -> None:
     assert links.list_items == 40
 
 
+def test_an_unknown_make_of_page_keeps_its_structure(reader: HtmlReader) -> None:
+    parts = "".join(
+        f"<h2 id=h{n}>Part {n}</h2><p>{n}. {PROSE * 3}</p><ul><li>eels {n}</li><li>salt {n}</li></ul>" for n in range(6)
+    )
+    links = "".join(f"<li><a href=/{n}>Elsewhere {n}</a></li>" for n in range(20))
+    content = read(reader, f"<div class=zq><ul>{links}</ul></div><div class=qz><div class=zz>{parts}</div></div>")
+    assert [section.anchor for section in content.sections] == [f"h{n}" for n in range(6)]
+    assert "- eels 3\n- salt 3" in content.text
+    assert "Elsewhere" not in content.text
+
+
 def test_formulas_are_an_option() -> None:
     image = r'<img class="mwe-math-fallback-image-inline" aria-hidden="true" alt="{\displaystyle a^{2}}" src="x">'
     body = f'<p>{PROSE * 2} Here <span class="mwe-math-element">{image}</span> is a square.</p>'
