@@ -54,6 +54,11 @@ class SiteCrawl:
         with self._visiting({}) as crawl:
             yield from crawl.all()
             yield crawl.checkpoint()
+            if crawl.by_links and crawl.visitor.unreached:
+                raise SourceError(
+                    f"{crawl.visitor.unreached:,} pages of {crawl.start} could not be read, so what only they "
+                    "link to is not known; nothing was taken for gone, read it again later."
+                )
 
     def changes(self, cursor: str) -> Iterator[FeedItem] | None:
         known = self._known(cursor)
@@ -127,6 +132,7 @@ class Crawl:
     visitor: PageVisitor
     sitemaps: SitemapReader
     is_sitemap: bool = False
+    by_links: bool = False
     _queued: set[str] = field(default_factory=set)
     _left_out: int = 0
 
@@ -135,6 +141,7 @@ class Crawl:
         listed = self._listed()
         known = list(self.visitor.known)
         if listed is None:
+            self.by_links = True
             logger.info("%s has no sitemap; links are followed", self.start)
             yield from self._followed([self.start, *known])
         else:

@@ -66,6 +66,8 @@ class PageVisitor:
     """Whether pages were read before, so that what is gone must be told."""
     found: tuple[str, ...] = ()
     """Addresses that the last page links to."""
+    unreached: int = 0
+    """Pages that the host should have sent and did not."""
     done: set[str] = field(default_factory=set)
     _failures: int = 0
 
@@ -106,7 +108,9 @@ class PageVisitor:
                 self.known.pop(url, None)
                 return GonePage(key=url)
             return SkippedPage(key=url, reason=f"it is not there (status {fault.status})")
-        self._failures += fault.status >= 500 or isinstance(fault.__cause__, httpx.HTTPError)
+        trouble = fault.status >= 500 or isinstance(fault.__cause__, httpx.HTTPError)
+        self._failures += trouble
+        self.unreached += trouble
         if self._failures >= MANY_FAILURES:
             raise SourceError(
                 f"{MANY_FAILURES} pages in a row failed, the last because {fault.reason}; try again later."

@@ -224,8 +224,11 @@ async def test_what_is_no_page() -> None:
             "/none": b"<html></html>",
         }
     )
+    items: list[FeedItem] = []
     async with wiki.serving() as site:
-        items = await read(crawl(site))
+        with pytest.raises(SourceError, match="1 pages of"):
+            await asyncio.to_thread(lambda: items.extend(crawl(site).read()))
+        assert isinstance(items[-1], Checkpoint)
         found = reasons(site, items)
         assert paths(site, only(items, Page)) == ["/"]
     assert "password" in found["/wall"]
