@@ -36,8 +36,7 @@ from graph.storable import storable
 FORMAT = 1
 RRF_K = 60
 """Cormack et al. 2009. The engine counts ranks from 0 where the formula counts from 1, so it is given one more."""
-PREFETCH = 4
-"""Hits of each list that enter fusion, as a multiple of those asked for."""
+PREFETCH = 4  # hits of each list that enter fusion, as a multiple of those asked for
 EXACT_UP_TO = 20_000
 """Points up to which every vector is compared: approximate search over few, filtered points misses most of them
 (mission.md §3.4), and comparing 6,000 takes 3 ms."""
@@ -51,8 +50,7 @@ FLUSH_AFTER = 4_000
 """Points after which the engine's log is folded into its segments, which takes it up to a second."""
 POINT_ROOM = 8
 """Bytes on disk for one byte of vector, with its share of the log, BM25 and payload: twice what was measured."""
-PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h."""
+PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
 class QdrantEdge:
