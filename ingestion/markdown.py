@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 MAX_PARSED = 200_000
 """Characters; markdown-it-py takes a second for 160,000 to 1,000,000 of them, and a page may take one."""
+MAX_PLAIN = 250_000
 MAX_BRACKETS = 100
 """Depth of `[` within a paragraph; markdown-it-py takes the square of it in time."""
 BRACKET = re.compile(r"[\[\]]")
@@ -38,7 +39,8 @@ BLOCK_ID = re.compile(r"(?:^|(?<=\s))\^(?=[\d-]{0,64}[a-zA-Z])[a-zA-Z0-9-]{2,64}
 """Obsidian's name of a block, at its end."""
 HASHTAG = re.compile(r"(?:^|(?<=[\s(]))#(?=[\d/-]{0,64}[^\W\d])([\w/-]{1,100})")
 PLAIN_LINK = re.compile(r"!?\[\[([^\[\]\n]{1,500})\]\]")
-OBSIDIAN_COMMENT = re.compile(r"%%.*?%%", re.DOTALL)
+OBSIDIAN_COMMENT = re.compile(r"`[^`\n]+`|%%.*?%%", re.DOTALL)
+"""Or code, in which it is none."""
 ATX_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
 SETEXT_LINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -199,13 +201,16 @@ class _Rendering:
             at += 1
 
     def plain(self, text: str) -> None:
-        for paragraph in text.split("\n\n"):
+        """What takes too long to be parsed: its beginning with headings and links, the rest without."""
+        for paragraph in text[:MAX_PLAIN].split("\n\n"):
             heading = ATX_HEADING.match(paragraph)
             words = PLAIN_LINK.sub(lambda link: self._wiki_link(link[1]), self.html.feed(paragraph))
             if heading and "\n" not in paragraph.strip():
                 self._heading(len(heading[1]), words.strip("# "))
             else:
                 self.assembly.block(words)
+        if len(text) > MAX_PLAIN:
+            self.assembly.block(PLAIN_LINK.sub(r"\1", self.html.feed(text[MAX_PLAIN:])))
 
     def _block(self, token: Token) -> None:
         match token.type:
@@ -240,7 +245,9 @@ class _Rendering:
 
     def _paragraph(self, words: str) -> None:
         words = ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", ATTRIBUTES.sub("", words.strip()))
-        words = BLOCK_ID.sub("", OBSIDIAN_COMMENT.sub("", words).strip()).rstrip()
+        words = BLOCK_ID.sub(
+            "", OBSIDIAN_COMMENT.sub(lambda found: found[0] if found[0][0] == "`" else "", words).strip()
+        ).rstrip()
         if not words:
             return
         if not self.lists:

@@ -27,7 +27,7 @@ PAGE_SUFFIX = re.compile(r"\.(?:md|markdown|mdown|mkd|mdx|html?)$", re.IGNORECAS
 FILE_SUFFIX = re.compile(r"\.(?:md|markdown|mdown|mkd|mdx|html?|txt|text|rst|adoc|asciidoc|org)$", re.IGNORECASE)
 OTHER_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{0,4}$", re.IGNORECASE)
 SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
-WEB = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?//|mailto:", re.IGNORECASE)
+URL = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?//|mailto:", re.IGNORECASE)
 WORD_JOIN = re.compile(r"[-_]+")
 LOCALE = re.compile(r"^[a-z]{2}(?:-[a-z]{2,4})?/(?=.)", re.IGNORECASE)
 """Wiki.js writes it before a page's path, whose file may lie in no such folder."""
@@ -249,7 +249,7 @@ class PageResolver:
     base_url: str = ""
 
     def wiki_link(self, name: str, shown: str) -> str:
-        if WEB.match(name):
+        if URL.match(name):
             return ""
         target = self.titles.find(name, self.path)
         if not target and name.startswith("."):

@@ -50,7 +50,7 @@ PICTURE_MARGIN = re.compile(r"(?<=[)\]])\{:[^{}\n]{1,200}\}")
 HICCUP = re.compile(r"\[:\w[^\n]{0,5000}\]$")
 ORG_BEGIN = re.compile(r"[ \t]*#\+BEGIN_(\w+)[ \t]*(\w*)", re.IGNORECASE)
 ORG_END = re.compile(r"[ \t]*#\+END(?:_\w+)?", re.IGNORECASE)
-DRAWER = re.compile(r"[ \t]*:(?!END:)[A-Za-z-]+:[ \t]*$")
+DRAWER = re.compile(r"[ \t]*(?:- )?:(?!END:)[A-Za-z-]+:[ \t]*$")
 BULLET = re.compile(r"([ \t]*)[-*+](?:[ \t]+|$)")
 HEADING = re.compile(r"#{1,6} ")
 JOURNAL = re.compile(r"(\d{4})[-_](\d\d)[-_](\d\d)")
@@ -321,9 +321,6 @@ def book_categories(path: str) -> tuple[str, ...]:
     """BookStack: the shelf, book and chapter that a page lies in."""
     folders = posixpath.dirname(path).split("/")
     return tuple(name for folder in folders if (name := clean_title(WORD_JOIN.sub(" ", folder))))
-
-
-# The flavours.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

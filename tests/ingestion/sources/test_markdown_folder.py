@@ -143,7 +143,7 @@ def test_a_link_to_itself_is_none(tmp_path: Path) -> None:
     ],
 )
 def test_pages_that_are_left_out(tmp_path: Path, content: bytes, kind: type, reason: str) -> None:
-    write(tmp_path, **{"a.md": content, "b.md": "kept"})
+    write(tmp_path, **{"a.md": content, "b.md": b"kept"})
     found = read(tmp_path)
     item = found["a.md"]
     assert isinstance(item, kind)
@@ -164,7 +164,7 @@ def test_surrogates_and_zero_bytes_in_a_title(tmp_path: Path) -> None:
         **{
             "a.md": "# caf\udc9a\n\nx".encode("utf-8", "surrogatepass"),
             "b.md": b"# a\0b\n\nx",
-            "c.md": f"# {'x' * 10_000}\n\ny",
+            "c.md": b"# " + b"x" * 10_000 + b"\n\ny",
         },
     )
     found = read(tmp_path)
