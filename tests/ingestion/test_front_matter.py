@@ -78,3 +78,30 @@ def test_hostile_or_odd_front_matter(head: str) -> None:
 def test_any_head(head: str) -> None:
     read_front_matter(f"---\n{head}\n---\ntext")
     read_front_matter(f"+++\n{head}\n+++\ntext")
+
+
+@pytest.mark.parametrize("line", ["publish: false", "public: no"])
+def test_other_words_for_unpublished(line: str) -> None:
+    assert not read_front_matter(f"---\n{line}\n---\ntext")[0].published
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\ntitle: Norvik\npublished: false\n\n# Norvik",
+        "---\ntitle: Norvik\npublished: false\n\n# Norvik\n\nA village.\n\n---\n",
+    ],
+)
+def test_front_matter_that_never_ends_still_hides_its_page(text: str) -> None:
+    front, body = read_front_matter(text)
+    assert (front.title, front.published, front.fault) == ("Norvik", False, "front matter is never closed")
+    assert body.startswith("# Norvik")
+
+
+def test_front_matter_in_an_html_comment() -> None:
+    front, body = read_front_matter(
+        "<!--\ntitle: Norvik\npublished: true\neditor: ckeditor\ntags: a, b\n-->\n\n<p>x</p>"
+    )
+    assert (front.title, front.editor, front.categories, body) == ("Norvik", "ckeditor", ("a", "b"), "<p>x</p>")
+    for text in ("<!--\nNote: a remark\n-->\nx", "<!-- title: x -->\ny", "<!--\ntitle: never closed"):
+        assert read_front_matter(text) == (FrontMatter(), text)

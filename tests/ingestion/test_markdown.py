@@ -177,3 +177,39 @@ def test_the_commonmark_examples(data_dir: Path) -> None:
     assert len(examples) > 600
     for example in examples:
         assert_sections_fit(clean(example.replace("→", "\t")))
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("> [!tip]- Eels\n> Smoke them.", "Tip: Eels\nSmoke them."),
+        ("> [!my-type|right]\n> Smoke.", "My-type: Smoke."),
+        ("a block ^b1a2\n\n- item ^item-1", "a block\n\n- item"),
+        ("E = x ^2", "E = x ^2"),
+        ("`%%kept%%` %%gone%%", "`%%kept%%`"),
+    ],
+)
+def test_obsidians_marks(markup: str, text: str) -> None:
+    assert clean(markup).text == text
+
+
+def test_hashtags_are_categories_where_they_are_asked_for() -> None:
+    markup = "#west/coast and (#b) but a#c, #123, `#d`, [x](y.md#e)\n\n# Heading\n"
+    assert clean_markdown(markup, AnyPage(), tags=True).categories == ("west/coast", "b")
+    assert clean(markup).categories == ()
+
+
+def test_githubs_order_of_words_and_page() -> None:
+    cleaned = clean_markdown("[[the port|Port Lyre]] [[Norvik]]", AnyPage(), words_first=True)
+    assert cleaned.text == "the port Norvik"
+    assert [link.target for link in cleaned.links] == ["Port Lyre", "Norvik"]
+
+
+def test_what_is_repeated_in_a_table_is_cut() -> None:
+    assert len(clean(f"| {'h' * 50_000} |\n|---|\n" + "| a |\n" * 2_000).text) < 600_000
+
+
+def test_a_very_long_page_keeps_links_and_text_to_its_end() -> None:
+    cleaned = clean("[[Norvik|the village]]\n\n" + "The ship sailed.\n\n" * 40_000 + "the [[end]]")
+    assert cleaned.links[0] == Link(target="Norvik", shown="the village")
+    assert cleaned.text.endswith("the end")
