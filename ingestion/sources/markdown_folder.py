@@ -125,10 +125,13 @@ class MarkdownKind:
             return _share_of_markdown(place)
         if not _share_of_markdown(place):
             return 0
+        signs = [name for name in place.names if self.flavour.sign.fullmatch(name)]
+        if any(name.endswith("/") for name in signs):
+            return 90  # the tool's own folder
         mark = self.flavour.mark
         if mark is not None and any(mark.match(head) for head in _heads(place)):
-            return 85
-        return 75 if any(self.flavour.sign.fullmatch(name) for name in place.names) else 0
+            return 80
+        return 75 if signs else 0
 
     def open(self, place: Place, options: SourceOptions) -> Source:
         root = folder_of(place, "Markdown files")

@@ -42,6 +42,7 @@ def targets(page: Page) -> list[str]:
     ("names", "kind"),
     [
         ({".obsidian/app.json": "{}", "a.md": "x"}, "obsidian"),
+        ({".obsidian/app.json": "{}", "a.md": "tags:: of Dataview", "Home.md": "x"}, "obsidian"),
         ({"logseq/config.edn": "{}", "pages/a.md": "- x", "journals/2023_01_05.md": "- x"}, "logseq"),
         ({"pages/a.md": "type:: [[Feature]]\n\n- x"}, "logseq"),
         ({"home.md": "---\ntitle: Home\npublished: true\neditor: markdown\n---\nx"}, "wikijs"),
