@@ -204,7 +204,13 @@ class Ingestion:
         stored = await asyncio.to_thread(
             lambda: [(m.page_id, m.chunk_ids) for m in state.all_manifests(self.source.name)]
         )
-        gone = [(page_id, ids) for page_id, ids in stored if page_id not in self.tally.seen]
+        # A folder that could not be listed is one failure, whose key its pages begin with.
+        unknown = tuple(f"{self.source.name}:{f.key}" for f in self.tally.failed if f.key.endswith(("/", ":")))
+        gone = [
+            (page_id, ids)
+            for page_id, ids in stored
+            if page_id not in self.tally.seen and not page_id.startswith(unknown)
+        ]
         for start in range(0, len(gone), BATCH_PAGES):
             await remove_pages(self.knowledge, gone[start : start + BATCH_PAGES])
         self.tally.deleted += len(gone)
@@ -229,9 +235,10 @@ class Ingestion:
             if isinstance(item, FailedPage):
                 self.tally.failed.append(item)
                 batch.failed.append(item)
-            elif isinstance(item, SkippedPage):
-                self.tally.skipped.append(item)
-            elif isinstance(item, GonePage):
+            elif isinstance(item, SkippedPage | GonePage):
+                # A page that is left out on purpose must not answer from what was stored of it before.
+                if isinstance(item, SkippedPage):
+                    self.tally.skipped.append(item)
                 pages.pop(page_id, None)
                 batch.pages.pop(page_id, None)
                 batch.gone[page_id] = None

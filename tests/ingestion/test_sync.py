@@ -11,14 +11,14 @@ import pytest
 from graph.errors import NotFoundError, SourceError
 from graph.feed import Checkpoint, FeedItem, GonePage, UnchangedPage
 from graph.knowledge import WIKI, Knowledge
-from graph.model import FailedPage, Page, PageType
+from graph.model import FailedPage, Page, PageType, SkippedPage
 from graph.registry import RegisteredSource
 from graph.sqlite_registry import SqliteRegistry
 from ingestion.ingest import ingest
 from ingestion.report import IngestReport
 from ingestion.sync import follow, forget, register, retry
 from ingestion.verify import verify
-from tests.ingestion.small_wiki import SETTINGS, fake_knowledge, page
+from tests.ingestion.small_wiki import SETTINGS, ListSource, fake_knowledge, page
 
 
 @dataclass
@@ -206,6 +206,35 @@ async def test_a_page_that_failed_is_a_dead_letter_until_it_is_read(followed: Fo
     assert (done.changed, done.whole) == (1, False)
     assert followed.registry.dead_letters() == []
     assert await retry(*again) is None
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_page_that_is_left_out_from_now_on_is_not_answered_from(followed: Followed, whole: bool) -> None:
+    class Withdrawn(FeedSource):
+        def __init__(self, feed: Feed) -> None:
+            super().__init__(feed)
+            self.read = self.told
+            self.changes = lambda cursor: self.told()
+
+        def told(self) -> Iterator[FeedItem]:
+            yield SkippedPage(key="Page 3", reason="it is not published")
+            yield Checkpoint(cursor="11")
+
+    await followed.run()
+    await ingest(Withdrawn(followed.feed), followed.knowledge, SETTINGS, since=None if whole else "10")
+    assert followed.titles() == {f"Page {n}" for n in range(10)} - {"Page 3"}
+    assert (await verify(followed.knowledge)).clean
+
+
+async def test_pages_below_a_folder_that_cannot_be_listed_are_kept(tmp_path: Path) -> None:
+    knowledge = fake_knowledge()
+    named = [page(f"{folder}/{n}.md", f"Text {n}.") for folder in ("open", "locked") for n in range(3)]
+    await ingest(ListSource(named), knowledge, SETTINGS)
+    half = ListSource([named[0], FailedPage(key="locked/", reason="permission denied")])
+    report = await ingest(half, knowledge, SETTINGS, prune=True)
+    assert report.deleted == 2
+    kept = {manifest.key for manifest in knowledge.state.all_manifests("w")}
+    assert kept == {"open/0.md", "locked/0.md", "locked/1.md", "locked/2.md"}
 
 
 async def test_unchanged_pages_are_not_pruned(followed: Followed) -> None:
