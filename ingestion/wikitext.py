@@ -237,7 +237,8 @@ class _Rendering:
 
     def _template_name(self, template: Template) -> str:
         title = self.site.parse(str(template.name).strip(), namespace=TEMPLATE)
-        return title.name.lower() if title.namespace == TEMPLATE and not title.colon else ""
+        is_page = title.colon or title.name.startswith("/")  # {{/Sub}}: a page under this one
+        return "" if is_page or title.namespace != TEMPLATE else title.name.lower()
 
     def words(self, code: Wikicode | None) -> str:
         """The words of a part of the page, put in order: of a cell, a caption, a field."""

@@ -50,7 +50,7 @@ BROKEN_TAG = re.compile(
 BARRIERS = {"{": frozenset[str](), "[": frozenset({"{"}), "{|": frozenset({"{"})}
 """What a closer cannot reach across; tags cannot reach across any of these three."""
 TAG_BARRIERS = frozenset({"{", "[", "{|"})
-NEXT_CELL = re.compile(r"\s*(?:\|\||!!)(?:[^|\[\]{}\n]{0,200}=[^|\[\]{}\n]{0,200}\|(?!\|))?\s*")
+NEXT_CELL = re.compile(r" ?(?:\|\||!!)(?:[^|\[\]{}\n]{0,200}=[^|\[\]{}\n]{0,200}\|(?!\|))?\s*")
 TABLE_STARTS = ("{", "|", "!")
 TABLE_MARKUP = re.compile(
     r"^[ \t:]*(?:\{\|.*|\|\}|\|-.*|[|!](?:[^|\[\]{}\n]{0,200}=[^|\[\]{}\n]{0,200}\|(?!\|))?)", re.MULTILINE

@@ -14,8 +14,8 @@ VARIANT = re.compile(
     rf"|-\{{(?!\{{)(?:(?P<flags>[A-Za-z;\s+-]{{0,60}})\|)?(?P<words>(?:(?!-\{{|\}}-).){{0,{MAX_WORDS}}})\}}-",
     re.DOTALL | re.IGNORECASE,
 )
-RULE = re.compile(r"\s*(?:[^;:]{0,200}=>\s*)?(?P<code>[a-z]{2,3}(?:-[a-z]{1,8})*)\s*:(?P<words>.*)", re.DOTALL)
-NEXT_RULE = re.compile(r";(?=\s*(?:[^;:]{0,60}=>\s*)?[a-z]{2,3}(?:-[a-z]{1,8}){0,3}\s*:)")
+RULE = re.compile(r"(?:[^;:=]{0,60}=>\s{0,9})?(?P<code>[a-z]{2,3}(?:-[a-z]{1,8}){0,3})\s{0,9}:(?P<words>.*)", re.DOTALL)
+NEXT_RULE = re.compile(r";(?=\s{0,9}(?:[^;:=]{0,60}=>\s{0,9})?[a-z]{2,3}(?:-[a-z]{1,8}){0,3}\s{0,9}:)")
 PREFERRED = ("zh-hans", "zh-cn", "zh", "sr-ec", "sr-cyrl", "sr")
 SILENT_FLAGS = frozenset("HT-")
 """Rules for the rest of the page, for its title, and their removal: they show nothing where they stand."""
@@ -39,7 +39,7 @@ def _shown(match: re.Match[str]) -> str:
     if flags & SILENT_FLAGS:
         return ""
     words = match["words"]
-    rules = [RULE.fullmatch(part) for part in NEXT_RULE.split(words.rstrip("; \n"))]
+    rules = [RULE.fullmatch(part.strip()) for part in NEXT_RULE.split(words.rstrip("; \n"))]
     if "R" in flags or not rules or rules[0] is None:
         return words
     given = {rule["code"].lower(): rule["words"].strip() for rule in rules if rule and rule["words"].strip()}

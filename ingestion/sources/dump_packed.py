@@ -154,6 +154,7 @@ def _archive(raw: BufferedReader) -> _Streams:
         raise PackingError("is an empty archive; give a MediaWiki dump")
     if size > MAX_HEADER or offset >= 2**62:
         raise PackingError(f"has a header of over {MAX_HEADER:,} bytes; it is refused")
+    end = raw.seek(0, 2)
     raw.seek(32 + offset)
     header = raw.read(size)
     if len(header) < size:
@@ -169,6 +170,8 @@ def _archive(raw: BufferedReader) -> _Streams:
             raise PackingError("is damaged: its header makes no sense; get it again") from error
         if not streams.folders or not streams.sizes:
             raise PackingError("is an empty archive; give a MediaWiki dump")
+        if 32 + streams.position + streams.sizes[0] > end or streams.folders[0].unpacked_size >= 2**62:
+            raise PackingError("is damaged: its header says that it is longer than it is; get it again")
         if kind != 0x17:
             return streams
         header = _packed_header(raw, streams)

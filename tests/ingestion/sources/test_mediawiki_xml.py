@@ -219,6 +219,74 @@ def test_a_reference_may_be_cut_by_the_end_of_a_piece(tmp_path: Path, monkeypatc
         assert only.text.endswith("&éé\ufffd&")
 
 
+def test_a_redirect_that_only_says_that_it_is_one(tmp_path: Path) -> None:
+    """Schemas 0.4 and 0.5; then any word before the link will do."""
+    (only,) = read(tmp_path, dump(page("Norvick", revision("#umleitung [[Norvik]]"), redirect="<redirect />")))
+    assert isinstance(only, Page)
+    assert only.redirect_to == "Norvik"
+
+
+def test_a_dump_without_texts_says_so(tmp_path: Path) -> None:
+    (only,) = read(tmp_path, dump(page("Norvik", "<revision><id>1</id><text id='7' bytes='310' /></revision>")))
+    assert isinstance(only, SkippedPage)
+    assert only.reason == "this dump holds no texts (it is a stub dump)"
+
+
+def test_a_long_history_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "history.xml"
+    with path.open("w") as file:
+        file.write(dump().removesuffix("</mediawiki>") + "<page><title>Norvik</title><ns>0</ns><id>1</id>")
+        for number in range(400):
+            date = f"2024-01-01T00:{number * 7 % 400 // 60:02}:{number * 7 % 400 % 60:02}Z"
+            file.write(revision(f"version {date} " + "word " * 20_000, number, date))
+        file.write("</page></mediawiki>")
+    tracemalloc.start()
+    (only,) = opened(path).read()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(only, Page)
+    assert only.text.startswith("version 2024-01-01T00:06:39Z")
+    assert peak < 20 * 2**20
+
+
+def test_parts_of_one_dump_in_a_folder(tmp_path: Path) -> None:
+    for number, name in ((1, "1.xml-p1p9"), (2, "2.xml-p10p19"), (10, "10.xml-p20p29")):
+        (tmp_path / f"hollin-pages-articles{name}.bz2").write_bytes(
+            bz2.compress(dump(page(f"Page {number}", revision("x"))).encode())
+        )
+    (tmp_path / "hollin-pages-articles-index.txt").write_text("no dump")
+    place = Place(shown=str(tmp_path), path=tmp_path, names=frozenset(file.name for file in tmp_path.iterdir()))
+    assert KIND.fits(place) == 60
+    source = KIND.open(place, SourceOptions(name="hollin", base_url="http://h/w/"))
+    assert [item.key for item in source.read() if isinstance(item, Page)] == ["Page 1", "Page 2", "Page 10"]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "sure"),
+    [
+        ("a.xml", dump().encode(), 100),
+        ("a.xml", ('<?xml version="1.0"?>' + dump()).encode("utf-16"), 100),
+        ("a.xml.bz2", b"BZh9...", 90),
+        ("a.xml.7z", b"7z\xbc\xaf\x27\x1c\x00\x04", 90),
+        ("a.bin", b"\xfd7zXZ\x00...", 40),
+        ("a.xml", b"<?xml version='1.0'?><rss>", 20),
+        ("a.html", b"<html>", 5),
+        ("a.md", b"# Norvik", 0),
+    ],
+)
+def test_how_sure_a_file_is_a_dump(name: str, head: bytes, sure: int) -> None:
+    assert KIND.fits(Place(shown=name, path=Path(name), head=head[:4096])) == sure
+
+
+def test_a_url_and_an_empty_folder_are_no_dump(tmp_path: Path) -> None:
+    assert KIND.fits(Place(shown="x", url="https://x.example")) == 0
+    options = SourceOptions(name="hollin")
+    with pytest.raises(SourceError, match="is a URL, and a MediaWiki dump is a file"):
+        KIND.open(Place(shown="https://x.example", url="https://x.example"), options)
+    with pytest.raises(SourceError, match="holds no MediaWiki dump"):
+        KIND.open(Place(shown="x", path=tmp_path), options)
+
+
 BOMB = """<!DOCTYPE mediawiki [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>"""
 
 
