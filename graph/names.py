@@ -20,7 +20,7 @@ ELISION = re.compile(r"\b(?:[ldjcmnst]|qu)['’ʼ](?=\w)", re.IGNORECASE)
 """French l', d', qu' …: an article or a preposition, never part of the name."""
 APOSTROPHE = re.compile(r"(?<=\w)['’ʼ](?=\w)")
 """Inside a name (O'Brien) it joins."""
-QUALIFIER = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+QUALIFIER = re.compile(r"(?<!\s)\s*[(（][^()（）]*[)）]\s*$")
 ARTICLES = frozenset("the a an le la les un une der die das el los las il lo gli o os as".split())
 DATE_WORDS = frozenset(
     """january february march april may june july august september october november december
