@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -189,6 +190,8 @@ class _Pool:
         self.begun = False
         """Whether a draft was given to the processes."""
         self.processes: list[_Process] = []
+        self.false_starts = 0
+        """Processes in a row that ended before they began."""
         self.order: deque[_Slot] = deque()
         self.unsent: deque[_Slot] = deque()
         self.characters = 0
@@ -272,7 +275,8 @@ class _Pool:
         theirs.close()
         process = _Process(ours, popen, deque())
         self.processes.append(process)
-        ours.send((self.site, self.budget))
+        with suppress(OSError):  # where it is gone already, the next word to it tells
+            ours.send((self.site, self.budget))
         return process
 
     def _receive(self, timeout: float | None) -> None:
@@ -304,13 +308,14 @@ class _Pool:
         """A process has ended: worn out, or over the page that it was at."""
         self.processes.remove(process)
         code = process.end(PATIENCE_SECONDS)
-        if not process.ready:
+        self.false_starts = 0 if process.ready else self.false_starts + 1
+        if self.false_starts > self.count:
             raise SourceError(
                 f"The processes that read wikitext cannot be started (exit code {code}); see what {sys.executable} "
                 "says above, or whether the system allows another process."
             )
         left = list(process.slots)
-        if left and code != 0:
+        if left and code != 0 and process.ready:
             over_time = code in (-signal.SIGPROF, -signal.SIGXCPU)
             reason = "it takes too much time" if over_time else f"its reader died (exit code {code})"
             self._fail(left.pop(0), reason)

@@ -50,3 +50,22 @@ def test_case_sensitive_wikis() -> None:
 def test_urls() -> None:
     assert SITE.url("Port Lyre (town)/é?") == "https://ltg.wikipedia.org/wiki/Port_Lyre_(town)/%C3%A9%3F"
     assert WikiSite().url("Port Lyre") == "Port Lyre"
+
+
+@pytest.mark.parametrize(
+    ("language", "written", "full"),
+    [
+        ("de", "Bild:a.jpg", "File:A.jpg"),
+        ("de", "Benutzerin:Ansa", "User:Ansa"),
+        ("ru", "категория:Суда", "Category:Суда"),
+        ("vi", "Tập tin:a.jpg", "File:A.jpg"),
+        ("en", "Bild:a.jpg", "Bild:a.jpg"),
+        ("", "Image:a.jpg", "File:A.jpg"),
+    ],
+)
+def test_names_that_a_language_knows_beside_the_dumps(language: str, written: str, full: str) -> None:
+    assert WikiSite(language=language).parse(written).full == full
+
+
+def test_a_wikis_own_names_win() -> None:
+    assert WikiSite({100: "Bild"}, language="de").parse("Bild:a").namespace == 100

@@ -305,3 +305,19 @@ def test_the_inputs_of_mwparserfromhells_own_tests(data_dir: Path) -> None:
         assert_sections_fit(cleaned)
         if not re.search("<(?:nowiki|pre)", text, re.IGNORECASE):
             assert not re.search(r"\[\[|\{\{|<ref|thumb\|", cleaned.text), text
+
+
+def test_the_inputs_of_parsoids_tests(data_dir: Path) -> None:
+    pattern = re.compile(r"^!! ?(?:wikitext|text|input)[^\n]*\n(.*?)^!!", re.MULTILINE | re.DOTALL)
+    paths = sorted((data_dir / "fuzz/parsoid").glob("*.txt"))
+    texts = [text for path in paths for text in pattern.findall(path.read_text("utf-8", "replace"))]
+    assert len(texts) > 1500
+    for text in texts:
+        started = time.process_time()
+        cleaned = clean(clean_text(text))
+        assert time.process_time() - started < BUDGET
+        assert_sections_fit(cleaned)
+        # In code and in <nowiki> marks are words.
+        if not re.search("<(?:nowiki|pre|source|syntax|math)|&#|&lt;", text, re.IGNORECASE):
+            words = re.sub("(?s)```.*?```|`[^`]*`", "", cleaned.text)
+            assert not re.search(r"\[\[|\{\{|<ref|thumb\|", words), text

@@ -15,6 +15,7 @@ import pytest
 
 from graph.errors import SourceError
 from graph.model import FailedPage, Page, PageType, SkippedPage, SourceItem
+from ingestion import wikitext_worker
 from ingestion.wiki_site import WikiSite
 from ingestion.wikitext_worker import BATCH_CHARACTERS, WORTH_CHARACTERS, Draft, finish_pages, finished
 
@@ -107,6 +108,12 @@ def test_a_process_that_dies_costs_no_page(caplog: pytest.LogCaptureFixture) -> 
     found += pages
     assert [item.key for item in found if isinstance(item, Page)] == [item.page.key for item in items]
     assert caplog.text.count("its reader died (exit code -9); read by its marks alone") <= 2
+
+
+def test_processes_that_cannot_start_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wikitext_worker, "START", "raise SystemExit(3)")
+    with pytest.raises(SourceError, match=r"cannot be started \(exit code 3\)"):
+        list(finish_pages([draft("Norvik", HARD)], SITE, processes=2))
 
 
 def test_what_even_plain_reading_cannot_do_fails_alone() -> None:
