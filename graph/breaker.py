@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -84,9 +85,11 @@ class Breaker:
     def _admit(self) -> bool:
         """Whether this call is the trial of a half-open breaker."""
         state = self.state
-        if state is BreakerState.OPEN or (state is BreakerState.HALF_OPEN and self._trial):
-            wait = max(0.0, self._open_until - self._clock())
-            raise DependencyDownError(f"{self._reason} (not asked again for {wait:.0f} s)", dependency=self.dependency)
+        if state is BreakerState.OPEN:
+            wait = math.ceil(self._open_until - self._clock())
+            raise DependencyDownError(f"{self._reason} (not asked again for {wait} s)", dependency=self.dependency)
+        if state is BreakerState.HALF_OPEN and self._trial:
+            raise DependencyDownError(f"{self._reason} (being tried again)", dependency=self.dependency)
         if state is BreakerState.HALF_OPEN:
             self._trial = True
             return True

@@ -93,6 +93,7 @@ class Neo4jConnection:
             "user_agent": "Trivet",
         }
         self._driver: AsyncDriver | None = None
+        self._closed = False
         self._ours = False
         self._checking = asyncio.Lock()
         self._refused: DependencyError | None = None
@@ -119,6 +120,8 @@ class Neo4jConnection:
         return await self._write(work)
 
     async def close(self) -> None:
+        """For good: who is still reading must not open another driver."""
+        self._closed = True
         if self._driver is not None:
             await self._driver.close()
             self._driver = None
@@ -156,6 +159,8 @@ class Neo4jConnection:
             return await session.execute_write(inner)
 
     def _open(self) -> AsyncDriver:
+        if self._closed:
+            raise DependencyDownError(f"{self.shown} was closed.", dependency=DEPENDENCY)
         if self._driver is None:
             login = (self._user, self._password) if self._user else None
             self._driver = AsyncGraphDatabase.driver(self._url, auth=login, **self._options)

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OK = "ok"
 OFF = "off"
+LATE_SECONDS = 20.0
+"""How long a leg goes on that was too late for its question."""
+LATE: dict[Breaker, asyncio.Task[None]] = {}
+"""Those that do, one for each service."""
 log = structlog.get_logger()
 
 
@@ -41,7 +45,7 @@ async def guarded(
     """
     try:
         with breaker.watch() if breaker else nullcontext():
-            return LegResult(await _in_time(leg, name, seconds), OK)
+            return LegResult(await _in_time(leg, name, seconds, breaker), OK)
     except SlowError:
         return LegResult(None, f"timeout after {seconds:g} s")
     except TrivetError as error:
@@ -56,12 +60,35 @@ class SlowError(DependencyDownError):
     """A leg that ran out of time: to its breaker, a service that is down."""
 
 
-async def _in_time(leg: Coroutine[None, None, T], name: str, seconds: float) -> T:
+async def _in_time(leg: Coroutine[None, None, T], name: str, seconds: float, breaker: Breaker | None) -> T:
+    work = asyncio.create_task(leg)
+    goes_on = False
     try:
-        async with asyncio.timeout(seconds):
-            return await leg
-    except TimeoutError:
-        raise SlowError(f"timeout after {seconds:g} s", dependency=name) from None
+        if (await asyncio.wait({work}, timeout=seconds))[0]:
+            return work.result()
+        if breaker is not None and breaker not in LATE:
+            goes_on = True
+            LATE[breaker] = asyncio.create_task(_go_on(work, name, breaker))
+            LATE[breaker].add_done_callback(lambda _: LATE.pop(breaker))
+        raise SlowError(f"timeout after {seconds:g} s", dependency=name)
+    finally:
+        if not goes_on and not work.done():
+            work.cancel()
+            await asyncio.wait({work})
+
+
+async def _go_on(work: asyncio.Task[T], name: str, breaker: Breaker) -> None:
+    """Without its question: a service that has just come up takes longer than a leg may for the first thing it is
+    asked. Cut each time, and left alone in between, it would not be used again for long after its return."""
+    try:
+        async with asyncio.timeout(LATE_SECONDS):
+            await work
+    except (TrivetError, TimeoutError):
+        return
+    except Exception:
+        log.exception("leg failed", leg=name)
+        return
+    breaker.succeeded()
 
 
 @dataclass(slots=True)
