@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,8 @@ class Breaker:
     ) -> None:
         """`failures` in a row open it for `cooldown` seconds; a 429 opens it at once, for as long as it asks."""
         self.dependency = dependency
+        self.late: asyncio.Task[None] | None = None
+        """A call that goes on although nobody waits for it any more; one at a time."""
         self._allowed = failures
         self._cooldown = cooldown
         self._clock = clock

@@ -10,7 +10,6 @@ from config.settings import Settings
 from graph.breaker import Breaker
 from graph.home import HomeLock
 from graph.knowledge import Knowledge
-from graph.model import Leg
 from graph.protocols import ChatModel, Embedder, GraphStore, PageFetcher, Reranker, StateStore, VectorStore, WebSearch
 from graph.recognizer import Recognizer
 from server.graph_leg import WalkCache
@@ -32,8 +31,9 @@ class Backends:
     fetcher: PageFetcher | None
     personas: dict[str, Persona]
     walks: WalkCache = field(default_factory=WalkCache)
-    breakers: Mapping[Leg, Breaker] = field(default_factory=dict)
-    """Of the legs that need a server; what is in the home folder is not given up on when it is slow."""
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)
+    """Of the legs that need a server, and of the "llm"; what is in the home folder is not given up on when it is slow.
+    """
     lock: HomeLock | None = None
     """Holds the store's folder; None in tests on stores of their own."""
 

@@ -22,8 +22,6 @@ OK = "ok"
 OFF = "off"
 LATE_SECONDS = 20.0
 """How long a leg goes on that was too late for its question."""
-LATE: dict[Breaker, asyncio.Task[None]] = {}
-"""Those that do, one for each service."""
 log = structlog.get_logger()
 
 
@@ -66,10 +64,9 @@ async def _in_time(leg: Coroutine[None, None, T], name: str, seconds: float, bre
     try:
         if (await asyncio.wait({work}, timeout=seconds))[0]:
             return work.result()
-        if breaker is not None and breaker not in LATE:
+        if breaker is not None and (breaker.late is None or breaker.late.done()):
             goes_on = True
-            LATE[breaker] = asyncio.create_task(_go_on(work, name, breaker))
-            LATE[breaker].add_done_callback(lambda _: LATE.pop(breaker))
+            breaker.late = asyncio.create_task(_go_on(work, name, breaker))
         raise SlowError(f"timeout after {seconds:g} s", dependency=name)
     finally:
         if not goes_on and not work.done():

@@ -112,9 +112,12 @@ def open_graph(settings: Settings, stamp: HomeStamp) -> GraphStore:
     return Neo4jGraph(connection)
 
 
-def breakers_of(stamp: HomeStamp) -> dict[Leg, Breaker]:
-    """For the legs that need a server: three failures in a row, and it is left alone for five seconds."""
-    breakers = {}
+def breakers_of(stamp: HomeStamp) -> dict[str, Breaker]:
+    """For the legs that need a server: three failures in a row, and it is left alone for five seconds.
+
+    So is a model that does not begin to answer.
+    """
+    breakers: dict[str, Breaker] = {"llm": Breaker("llm")}
     if stamp.vectors != "edge":
         breakers[Leg.VECTOR] = Breaker("qdrant")
     if stamp.graph != "sqlite":

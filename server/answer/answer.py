@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from config.personas import Persona
+from graph.breaker import Breaker
 from graph.errors import DependencyDownError, DependencyFaultError, NotFoundError
 from graph.model import ChatPiece, Evidence, Leg, SearchFilter
 from graph.protocols import ChatModel
@@ -121,7 +122,7 @@ async def _compose(question: Question, backends: Backends, draft: _Draft) -> Asy
         draft.mode = "abstained"
         return
     if chat is not None:
-        async with aclosing(_generate(question, chat, draft)) as events:
+        async with aclosing(_generate(question, chat, backends.breakers.get("llm"), draft)) as events:
             async for event in events:
                 yield event
     if not draft.text:
@@ -129,7 +130,9 @@ async def _compose(question: Question, backends: Backends, draft: _Draft) -> Asy
             yield event
 
 
-async def _generate(question: Question, chat: ChatModel, draft: _Draft) -> AsyncGenerator[AnswerEvent, None]:
+async def _generate(
+    question: Question, chat: ChatModel, breaker: Breaker | None, draft: _Draft
+) -> AsyncGenerator[AnswerEvent, None]:
     """The model's answer. Nothing comes, and a note says why, if the model cannot be reached or writes nothing."""
     draft.model = chat.model
     found = draft.found
@@ -153,7 +156,7 @@ async def _generate(question: Question, chat: ChatModel, draft: _Draft) -> Async
     sanitizer = CitationSanitizer(prompt.used)
     try:
         async with closing(_ask(question, chat, prompt, draft)) as pieces:
-            async for piece in pieces:
+            async for piece in _watched(pieces, breaker):
                 for event in draft.add(sanitizer.feed(echoes.feed(piece.text))):
                     yield event
     except DependencyDownError as error:
@@ -166,6 +169,16 @@ async def _generate(question: Question, chat: ChatModel, draft: _Draft) -> Async
     for event in draft.add([*sanitizer.feed(echoes.close()), *sanitizer.close()]):
         yield event
     draft.close_generated()
+
+
+async def _watched(pieces: AsyncIterator[ChatPiece], breaker: Breaker | None) -> AsyncIterator[ChatPiece]:
+    """The breaker learns whether the model begins to answer; while it is open the model is not asked."""
+    with breaker.watch() if breaker else nullcontext():
+        first = await anext(pieces, None)
+    if first is not None:
+        yield first
+        async for piece in pieces:
+            yield piece
 
 
 async def _ask(question: Question, chat: ChatModel, prompt: Prompt, draft: _Draft) -> AsyncIterator[ChatPiece]:

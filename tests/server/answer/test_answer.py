@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from graph.breaker import Breaker
 from graph.errors import (
     DependencyBusyError,
     DependencyDownError,
@@ -195,6 +196,20 @@ async def test_a_model_that_is_down_is_named_and_the_answer_extracted(found: Scr
     assert answer.legs["llm"] == str(DOWN)
     assert any(str(DOWN) in note for note in answer.notes)
     assert answer.model == ""
+
+
+async def test_a_model_that_is_down_is_left_alone_for_a_while(found: ScriptedSearch) -> None:
+    now = [0.0]
+    breaker = Breaker("llm", failures=2, cooldown=10, clock=lambda: now[0])
+    chat = FakeChat(error=DOWN)
+    opened = replace(backends(chat), breakers={"llm": breaker})
+    answers = [check_events(await events_of(WHO, opened)) for _ in range(3)]
+    assert {answer.mode for answer in answers} == {"extractive"}
+    assert len(chat.asked) == 2
+    assert answers[2].legs["llm"] == f"{DOWN} (not asked again for 10 s)"
+    now[0] = 11
+    await events_of(WHO, opened)
+    assert len(chat.asked) == 3
 
 
 @pytest.mark.parametrize("error", [DOWN, DependencyFaultError("it broke", dependency="ollama")], ids=["down", "fault"])
