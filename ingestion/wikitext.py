@@ -61,10 +61,25 @@ MAX_PARSED = 1_000_000
 """Characters. Longer pages are read by their marks alone."""
 MAX_SECONDS = 0.9
 """Pages that would take longer to parse are not parsed."""
-COSTS = {"{{": 45, "[[": 45, "|": 36, "<": 60, "\n*": 35, "\n#": 35, "\n:": 35, "\n|": 10, "\n": 10}
+COSTS = {
+    "{{": 45,
+    "[[": 45,
+    "|": 36,
+    "<": 60,
+    "\n*": 35,
+    "\n#": 35,
+    "\n:": 35,
+    "\n|": 10,
+    "\n": 10,
+    "**": 100,
+    "##": 100,
+    "::": 100,
+}
 """Microseconds that each mark costs, and `CHARACTER_COST` each character: fitted on the sample dumps' longest pages and
 on pages made of one mark, on a busy machine; within a half of the truth."""
 CHARACTER_COST = 0.35
+MAX_PLAIN_LINKS = 50_000
+"""Of a page read by its marks alone; more are no page for readers."""
 
 HEADING_LINE = re.compile(r"(={1,6})(.+?)(={1,6})\s*")
 BLOCK_TAGS = frozenset(
@@ -190,7 +205,7 @@ class _Rendering:
         self.held.clear()
 
     def plain(self, marks: Marks) -> None:
-        for target, shown in marks.link_targets():
+        for target, shown in marks.link_targets()[:MAX_PLAIN_LINKS]:
             self._link(self.site.parse(target), shown)
         for line in one_variant(marks.plain(), self.site.language).split("\n"):
             if heading := HEADING_LINE.fullmatch(line):
