@@ -130,7 +130,7 @@ class PageReader:
             title=page.title, namespace=page.ns, id=str(page.pageid), redirect=target, is_redirect=page.redirect,
             latest=latest,
         )  # fmt: skip
-        return MediaWikiXml(path=Path(), name=self.name)._item(record, self.site)
+        return MediaWikiXml(path=Path(), name=self.name).draft(record, self.site)
 
     def titles(self, namespace: int) -> Iterator[list[str]]:
         """All of them, redirects too."""

@@ -64,10 +64,11 @@ class MediaWikiXml:
             language=first.language.partition("-")[0].lower(),
             first_letter=first.first_letter,
         )
-        pages = (self._item(record, site) for record in records if isinstance(record, PageRecord))
+        pages = (self.draft(record, site) for record in records if isinstance(record, PageRecord))
         yield from finish_pages(pages, site)
 
-    def _item(self, record: PageRecord, site: WikiSite) -> Draft | SourceItem:
+    def draft(self, record: PageRecord, site: WikiSite) -> Draft | SourceItem:
+        """A page whose text is still to be cleaned, or what there is to say of it without."""
         written = clean_title(record.title)
         title = site.parse(written) if record.namespace is None else _numbered(site, written, record.namespace)
         key = clean_key(record.title)
