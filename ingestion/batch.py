@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from graph.model import Chunk, FailedPage, Manifest, Page
+from graph.storable import storable
 
 
 class Ledger(Protocol):
@@ -61,6 +62,21 @@ class Batch:
 
 def manifests_of(batch: Sequence[PreparedPage]) -> dict[str, Manifest]:
     return {prepared.page.id: prepared.manifest for prepared in batch}
+
+
+def storable_page(page: Page) -> Page:
+    """Without what no store can hold. Our sources see to it themselves; others' may not."""
+    said = (page.key, page.title, page.text, *page.aliases, *page.categories)
+    if all(storable(text) == text for text in said):
+        return page
+    return replace(
+        page,
+        key=storable(page.key),
+        title=storable(page.title),
+        text=storable(page.text),
+        aliases=tuple(map(storable, page.aliases)),
+        categories=tuple(map(storable, page.categories)),
+    )
 
 
 def page_hash(page: Page, recipe: str) -> str:

@@ -29,7 +29,16 @@ from graph.model import (
 )
 from graph.protocols import ChangingSource, Source
 from graph.titles import TitleDictionary
-from ingestion.batch import Batch, Ledger, NoLedger, PreparedPage, manifest_of, manifests_of, page_hash
+from ingestion.batch import (
+    Batch,
+    Ledger,
+    NoLedger,
+    PreparedPage,
+    manifest_of,
+    manifests_of,
+    page_hash,
+    storable_page,
+)
 from ingestion.chunks import chunk_page
 from ingestion.language import detect_language
 from ingestion.link import graph_page, link_chunks
@@ -229,6 +238,8 @@ class Ingestion:
             if isinstance(item, Checkpoint):
                 batch.cursor = item.cursor
                 continue
+            if isinstance(item, Page):
+                item = storable_page(item)
             page_id = f"{self.source.name}:{item.key}"
             if isinstance(item, Page) and (fault := self._fault_of(item)) is not None:
                 item = fault
