@@ -157,7 +157,8 @@ class PageVisitor:
             return landed
         known = self.known.get(canonical)
         other = known is not None and known.title not in {"", content.title}
-        return landed if other or name_in(canonical) == "" else canonical
+        by_mistake = name_in(canonical) == "" != name_in(landed)
+        return landed if other or by_mistake else canonical
 
     def _second_address(self, url: str) -> Iterator[FeedItem]:
         if self.following and url in self.known:

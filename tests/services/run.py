@@ -12,7 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.services import mediawiki_server, neo4j_server, ollama_server, searxng_server
+from tests.services import (
+    dokuwiki_data,
+    mediawiki_server,
+    neo4j_server,
+    nginx_site,
+    ollama_server,
+    searxng_server,
+)
 from tests.services.processes import Running, only_one, read_state, say, stop_process, write_state
 
 
@@ -32,6 +39,8 @@ SERVICES = {
     "mediawiki": Service(
         prepare=mediawiki_server.prepare, start=mediawiki_server.start, answers=mediawiki_server.answers
     ),
+    "dokuwiki": Service(prepare=dokuwiki_data.prepare, start=dokuwiki_data.start, answers=dokuwiki_data.answers),
+    "nginx": Service(prepare=nginx_site.prepare, start=nginx_site.start, answers=nginx_site.answers),
 }
 
 
