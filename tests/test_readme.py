@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import note_place
 from tests.server.cli_runner import ROOT, Cli, InProcessCli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -85,6 +86,7 @@ def test_the_demo_prints_what_the_readme_shows(sample_home: Path, cli: InProcess
 
 def test_the_tour_works(sample_home: Path, cli: InProcessCli) -> None:
     shutil.copytree(sample_home / "home", cli.home)
+    note_place(cli.home, "hollin", cli.folder / "ingestion" / "sample_wiki")
     steps = tour()
     assert len(steps) >= 5
     for step in steps:

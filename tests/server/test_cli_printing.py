@@ -144,7 +144,7 @@ def test_reports_name_some_pages_of_each_reason(capsys: pytest.CaptureFixture[st
     report = IngestReport(
         source="hollin", added=1200, changed=0, unchanged=3, deleted=0, redirects=0, skipped=skipped, failed=(),
         dangling_redirects=("Old",), chunks=5, embedded=4, linked=5, entities=2, links=1, seconds=2.0,
-        warnings=("no entity was found",),
+        warnings=("no entity was found",), whole=True,
     )  # fmt: skip
     print_report(report, Printer())
     out = capsys.readouterr().out

@@ -5,27 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from graph.home import SOURCES_FILE, HomeLock
-from graph.sqlite_registry import SqliteRegistry
+from graph.home import HomeLock
 from server.commands.demo import QUESTIONS
+from tests.places import note_place
 from tests.server.cli_runner import TIMEOUT, InProcessCli
 
 PAGES = 18
 """Published pages of the sample wiki."""
-
-
-def moved(home: Path, name: str, place: Path) -> None:
-    """As `--moved` notes it."""
-    with closing(SqliteRegistry(home / SOURCES_FILE)) as registry:
-        source = registry.source(name)
-        assert source is not None
-        registry.put_source(replace(source, location=str(place)))
 
 
 @pytest.fixture
@@ -33,7 +23,7 @@ def wiki(sample_home: Path, cli: InProcessCli) -> InProcessCli:
     """A copy of the filled home."""
     shutil.copytree(sample_home / "home", cli.home)
     shutil.copytree(sample_home / "wiki", cli.folder / "wiki")
-    moved(cli.home, "hollin", cli.folder / "wiki")
+    note_place(cli.home, "hollin", cli.folder / "wiki")
     return cli
 
 
@@ -291,7 +281,9 @@ def test_a_running_server_is_asked(wiki: InProcessCli) -> None:
             refused = wiki("ask", "Who?")
             assert refused.code == 3
             assert "server.api_key" in refused.err
-            busy = wiki("ingest", "wiki", environment=key)
+            done = wiki("ingest", "wiki", "--name", "hollin", "--json", environment=key)
+            assert (done.code, done.json["unchanged"]) == (0, PAGES)
+            busy = wiki("verify", environment=key)
             assert busy.code == 4
             assert "http://127.0.0.1" in busy.err
         finally:
@@ -302,7 +294,7 @@ def test_a_running_server_is_asked(wiki: InProcessCli) -> None:
 
 def test_ctrl_c_ends_tidily_and_the_next_run_goes_on(cli: InProcessCli) -> None:
     (cli.folder / "wiki").mkdir()
-    for number in range(40):
+    for number in range(400):
         text = f"# Page {number}\n\nThe number {number} is written on a stone in Norvik.\n"
         (cli.folder / "wiki" / f"page-{number}.md").write_text(text, encoding="utf-8")
     with cli.cli.start("ingest", "wiki", "--set", "ingestion.batch_chunks=4") as running:
@@ -313,5 +305,5 @@ def test_ctrl_c_ends_tidily_and_the_next_run_goes_on(cli: InProcessCli) -> None:
     assert running.returncode == 130
     assert "Traceback" not in err
     report = cli("ingest", "wiki", "--json").json
-    assert report["added"] + report["unchanged"] == 40
+    assert report["added"] + report["unchanged"] == 400
     assert cli("verify").code == 0
