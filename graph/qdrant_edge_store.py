@@ -31,18 +31,18 @@ from graph.errors import (
     StoreVersionError,
 )
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
-from graph.storable import storable
+from graph.qdrant_points import (
+    EXACT_UP_TO,
+    FILTERED_FIELDS,
+    PREFETCH,
+    SEARCH_WIDTH,
+    fuse,
+    storable_payload,
+    uuids,
+    wanted,
+)
 
 FORMAT = 1
-RRF_K = 60
-"""Cormack et al. 2009. The engine counts ranks from 0 where the formula counts from 1, so it is given one more."""
-PREFETCH = 4  # hits of each list that enter fusion, as a multiple of those asked for
-EXACT_UP_TO = 20_000
-"""Points up to which every vector is compared: approximate search over few, filtered points misses most of them
-(mission.md §3.4), and comparing 6,000 takes 3 ms."""
-SEARCH_WIDTH = 256
-"""HNSW's ef above that size: twice the engine's default, for a millisecond."""
-FILTERED_FIELDS = ("source", "page_type", "language", "categories")
 READ_AT_ONCE = 1_000
 WRITE_AT_ONCE = 32
 """Points, 5 ms: the engine keeps Python's lock while it works, and other threads want a turn."""
@@ -91,15 +91,14 @@ class QdrantEdge:
         self._check_vector(point.dense)
         sparse = engine.SparseVector(*self._encoder.document(point.text, point.sparse))
         vectors = {"dense": point.dense.tolist(), "sparse": sparse}
-        payload = {key: _payload(value) for key, value in point.payload.items()}
-        return engine.Point(uuid.UUID(point.chunk_id), vectors, payload)
+        return engine.Point(uuid.UUID(point.chunk_id), vectors, storable_payload(point.payload))
 
     async def delete(self, collection: str, chunk_ids: Sequence[str]) -> None:
         if chunk_ids:
             await asyncio.to_thread(self._delete, collection, chunk_ids)
 
     def _delete(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        ids = _uuids(chunk_ids)
+        ids: list[engine.PointId] = [*uuids(chunk_ids)]
         self._write(collection, [engine.UpdateOperation.delete_points(ids)], len(ids))
 
     def _write(
@@ -157,9 +156,9 @@ class QdrantEdge:
                 return VectorRankings(fused=(), dense=(), sparse=())
             found = _run(shard, queries, limit * PREFETCH, _filter(where))
         return VectorRankings(
-            fused=_ranked(found["fused"], limit),
-            dense=_ranked(found.get("dense", ()), limit),
-            sparse=_ranked(found["sparse"], limit),
+            fused=fuse(found.values())[:limit],
+            dense=found.get("dense", ())[:limit],
+            sparse=found["sparse"][:limit],
         )
 
     async def vectors(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
@@ -173,13 +172,13 @@ class QdrantEdge:
     def _retrieve(self, collection: str, chunk_ids: Sequence[str], name: str) -> list[tuple[str, Any]]:
         """(chunk id, vector of that name)"""
         found: list[tuple[str, Any]] = []
-        wanted = _uuids(chunk_ids)
-        for start in range(0, len(wanted), READ_AT_ONCE):
+        ids: list[engine.PointId] = [*uuids(chunk_ids)]
+        for start in range(0, len(ids), READ_AT_ONCE):
             with self._using, self._errors():
                 shard = self._shard(folder_name(collection))
                 if shard is None:
                     break
-                records = shard.retrieve(wanted[start : start + READ_AT_ONCE], False, [name])
+                records = shard.retrieve(ids[start : start + READ_AT_ONCE], False, [name])
             found += [(str(record.id), cast(Mapping[str, Any], record.vector)[name]) for record in records]
         return found
 
@@ -340,53 +339,24 @@ class QdrantEdge:
 
 def _run(
     shard: engine.EdgeShard, queries: Mapping[str, engine.Query], depth: int, where: engine.Filter | None
-) -> dict[str, list[engine.ScoredPoint]]:
-    """Each query's list and, as "fused", the engine's own fusion of them. All in one pass over the shard."""
+) -> dict[str, tuple[Scored, ...]]:
+    """Each query's list, best first. All in one pass over the shard."""
     params = engine.SearchParams(exact=shard.info().points_count <= EXACT_UP_TO, hnsw_ef=SEARCH_WIDTH)
     lists = [engine.QueryRequest(limit=depth, query=query, filter=where, params=params) for query in queries.values()]
-    fused = engine.QueryRequest(
-        limit=depth * len(queries),  # all there is, so that equal scores are ordered by us
-        query=cast(engine.Fusion, engine.Fusion.Rrf(k=RRF_K + 1)),  # the stubs do not know that it is one
-        prefetches=[engine.Prefetch(limit=depth, query=q, filter=where, params=params) for q in queries.values()],
-    )
-    return dict(zip((*queries, "fused"), shard.query_batch(engine.QueryBatchRequest([*lists, fused])), strict=True))
+    found = shard.query_batch(engine.QueryBatchRequest(lists))
+    return {using: _ranked(points) for using, points in zip(queries, found, strict=True)}
 
 
-def _ranked(points: Iterable[engine.ScoredPoint], limit: int) -> tuple[Scored, ...]:
+def _ranked(points: Iterable[engine.ScoredPoint]) -> tuple[Scored, ...]:
     best_first = sorted((-point.score, str(point.id)) for point in points if math.isfinite(point.score))
-    return tuple(Scored(key=key, score=-score) for score, key in best_first[:limit])
+    return tuple(Scored(key=key, score=-score) for score, key in best_first)
 
 
 def _filter(where: SearchFilter) -> engine.Filter | None:
-    wanted = {
-        "source": where.sources,
-        "page_type": tuple(map(str, where.page_types)),
-        "language": where.languages,
-        "categories": where.categories,
-    }
     conditions: list[engine.ConditionType] = [
-        engine.FieldCondition(field, match=engine.MatchAny([storable(value) for value in values]))
-        for field, values in wanted.items()
-        if values
+        engine.FieldCondition(field, match=engine.MatchAny(values)) for field, values in wanted(where).items()
     ]
     return engine.Filter(must=conditions) if conditions else None
-
-
-def _payload(value: str | int | list[str]) -> str | int | list[str]:
-    if isinstance(value, list):
-        return [storable(item) for item in value]
-    return storable(value) if isinstance(value, str) else value
-
-
-def _uuids(chunk_ids: Iterable[str]) -> list[engine.PointId]:
-    """Of those that are UUIDs: nothing else can be here."""
-    found: list[engine.PointId] = []
-    for chunk_id in chunk_ids:
-        try:
-            found.append(uuid.UUID(chunk_id))
-        except ValueError:
-            continue
-    return found
 
 
 def _optimize_folder(data: str) -> None:

@@ -24,10 +24,19 @@ from numpy.typing import NDArray
 from graph.bm25 import SparseEncoder
 from graph.errors import DependencyFaultError, StoreError, StoreVersionError, TrivetError
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
-from graph.qdrant_edge_store import EXACT_UP_TO, FILTERED_FIELDS, PREFETCH, SEARCH_WIDTH
+from graph.qdrant_points import (
+    EXACT_UP_TO,
+    FILTERED_FIELDS,
+    PREFETCH,
+    SEARCH_WIDTH,
+    fuse,
+    parts,
+    storable_payload,
+    uuids,
+    wanted,
+)
 from graph.qdrant_server_collections import CollectionRecipe, FoundCollection
 from graph.qdrant_server_faults import QdrantAddress, checked_key, is_dropped
-from graph.qdrant_server_points import filter_json, fuse, parts, payload_json, uuids
 
 
 class _ImportedOnUse:
@@ -125,7 +134,7 @@ class QdrantServer:
         await client.upsert(self._recipe.name_of(collection), points, wait=True)
 
     async def delete(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        for part in parts(uuids(chunk_ids), IDS_AT_ONCE):
+        for part in parts([*map(str, uuids(chunk_ids))], IDS_AT_ONCE):
             await self._within(partial(self._delete, collection, part))
 
     async def _delete(self, collection: str, ids: Sequence[str], client: AsyncQdrantClient) -> None:
@@ -143,7 +152,6 @@ class QdrantServer:
         where: SearchFilter | None = None,
         sparse: dict[int, float] | None = None,
     ) -> VectorRankings:
-        """Fused here: the engine would search a second time for it, and count equal scores' ranks in any order."""
         queries: dict[str, Any] = {}
         if dense is not None:
             self._check_vector(dense)
@@ -151,9 +159,7 @@ class QdrantServer:
         indices, values = await asyncio.to_thread(self._encoder.query, text, sparse)
         if indices:
             queries["sparse"] = {"indices": indices, "values": values}
-        found = await self._within(
-            partial(self._search, collection, queries, limit, filter_json(where or SearchFilter()))
-        )
+        found = await self._within(partial(self._search, collection, queries, limit, _filter(where or SearchFilter())))
         return VectorRankings(
             fused=fuse(found.values())[:limit],
             dense=found.get("dense", ())[:limit],
@@ -198,7 +204,7 @@ class QdrantServer:
     async def _retrieved(self, collection: str, chunk_ids: Sequence[str], name: str) -> list[tuple[str, Any]]:
         """(chunk id, its vectors by name) of those that exist."""
         records: list[models.Record] = []
-        for part in parts(uuids(chunk_ids), VECTORS_AT_ONCE):
+        for part in parts([*map(str, uuids(chunk_ids))], VECTORS_AT_ONCE):
             records += await self._within(partial(self._retrieve, collection, part, name))
         return [(str(each.id), each.vector or {}) for each in records]
 
@@ -377,9 +383,14 @@ class QdrantServer:
             indices, values = self._encoder.document(point.text, point.sparse)
             if indices:
                 vectors["sparse"] = models.SparseVector(indices=indices, values=values)
-            payload = {key: payload_json(value) for key, value in point.payload.items()}
+            payload = storable_payload(point.payload)
             made.append(models.PointStruct(id=str(uuid.UUID(point.chunk_id)), vector=vectors, payload=payload))
         return made
+
+
+def _filter(where: SearchFilter) -> dict[str, Any] | None:
+    must = [{"key": field, "match": {"any": values}} for field, values in wanted(where).items()]
+    return {"must": must} if must else None
 
 
 def _ranked(points: Iterable[models.ScoredPoint]) -> tuple[Scored, ...]:

@@ -369,3 +369,13 @@ async def test_a_server_ranks_as_the_embedded_engine_does(name: str, request: py
                 assert [scored.key for scored in mine] == [scored.key for scored in theirs], (ranking, text)
                 assert [scored.score for scored in mine] == pytest.approx([s.score for s in theirs], rel=1e-4)
             assert got.fused
+
+
+async def test_equal_scores_are_fused_in_the_order_of_their_keys(store: VectorStore) -> None:
+    """However the points lie: a store that was moved or rebuilt answers the same."""
+    names = [f"lamp {n}" for n in range(12)]
+    for name in sorted(names, key=lambda name: key(name), reverse=True):
+        await store.upsert("wiki", [await point(name, "A lamp")])
+    found = await store.search("wiki", dense=None, text="lamp", limit=12)
+    assert [scored.key for scored in found.sparse] == sorted(map(key, names))
+    assert [scored.key for scored in found.fused] == sorted(map(key, names))

@@ -13,7 +13,7 @@ from graph.errors import (
     StoreVersionError,
 )
 from graph.model import VectorPoint
-from graph.qdrant_edge_store import EXACT_UP_TO, FILTERED_FIELDS
+from graph.qdrant_points import EXACT_UP_TO, FILTERED_FIELDS
 from graph.qdrant_server_store import QdrantServer
 from tests.graph.qdrant_server_cases import (
     DIMENSION,

@@ -1,0 +1,71 @@
+"""What the embedded and the server store have in common: how much is asked for, how it is fused, what is storable."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from graph.model import Scored, SearchFilter
+from graph.storable import storable
+
+T = TypeVar("T")
+
+RRF_K = 60
+"""Cormack et al. 2009."""
+PREFETCH = 4
+"""Hits of each list that enter fusion, as a multiple of those asked for."""
+EXACT_UP_TO = 20_000
+"""Points up to which every vector is compared: approximate search over few, filtered points misses most of them
+(mission.md §3.4), and comparing 6,000 takes 3 ms."""
+SEARCH_WIDTH = 256
+"""HNSW's ef above that size: twice the engine's default, for a millisecond."""
+FILTERED_FIELDS = ("source", "page_type", "language", "categories")
+
+
+def fuse(rankings: Iterable[Sequence[Scored]]) -> tuple[Scored, ...]:
+    """Reciprocal rank fusion, ranks counted from 1; equal scores ordered by key.
+
+    Not left to the engine: it would search a second time for it, and it counts the ranks of equal scores in the
+    order in which the points happen to lie, so that a moved or rebuilt store would answer otherwise.
+    """
+    scores: defaultdict[str, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, scored in enumerate(ranking, 1):
+            scores[scored.key] += 1 / (RRF_K + rank)
+    # 1/63 + 1/140 and 1/84 + 1/90 are equal, but not to the last bit of a float.
+    best_first = sorted((-round(score, 15), key) for key, score in scores.items())
+    return tuple(Scored(key=key, score=-score) for score, key in best_first)
+
+
+def wanted(where: SearchFilter) -> Mapping[str, list[str]]:
+    """Payload field → the values of which a point must have one."""
+    fields = (where.sources, tuple(map(str, where.page_types)), where.languages, where.categories)
+    found = zip(FILTERED_FIELDS, fields, strict=True)
+    return {field: [*map(storable, values)] for field, values in found if values}
+
+
+def storable_payload(payload: Mapping[str, str | int | list[str]]) -> dict[str, str | int | list[str]]:
+    return {key: _storable(value) for key, value in payload.items()}
+
+
+def _storable(value: str | int | list[str]) -> str | int | list[str]:
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    return storable(value) if isinstance(value, str) else value
+
+
+def uuids(chunk_ids: Iterable[str]) -> list[uuid.UUID]:
+    """Of those that are UUIDs: nothing else can be there."""
+    found = []
+    for chunk_id in chunk_ids:
+        try:
+            found.append(uuid.UUID(chunk_id))
+        except ValueError:
+            continue
+    return found
+
+
+def parts(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
