@@ -1,20 +1,11 @@
-"""From the bytes of a response to text: unpacking within a limit, charset, and what shows nothing."""
+"""From the bytes of a response to text: unpacking within a limit, and what shows nothing."""
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator
 
 from graph.errors import DependencyFaultError
-
-CHARSET = re.compile(
-    r"utf-?8|utf-?16(?:[lb]e)?|us-ascii|ascii|iso-?8859-?\d+|latin-?1|windows-?\d+|cp\d+|koi8-[ru]|gb2312|gbk|gb18030"
-    r"|big5(?:-?hkscs)?|euc[-_](?:jp|kr)|shift[-_]jis|iso-?2022-(?:jp|kr)|mac-?roman|tis-620",
-    re.IGNORECASE,
-)
-"""Python's other codecs are no charsets of pages, and some are slow."""
-META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([A-Za-z0-9_-]{2,20})", re.IGNORECASE)
 
 INVISIBLE = dict.fromkeys(
     ch
@@ -50,24 +41,6 @@ async def decompressed(pieces: AsyncIterable[bytes], encoding: str, limit: int) 
                 break
     except zlib.error as error:
         raise _packing_fault("is not packed the way it says") from error
-
-
-def decode(body: bytes, content_type: str) -> str:
-    """By the header's charset, else by a byte order mark or the page's own `<meta>`, else UTF-8, else Windows-1252."""
-    declared = re.search(r"charset\s*=\s*[\"']?([\w-]{2,20})", content_type)
-    meta = META_CHARSET.search(body[:2048])
-    named = declared.group(1) if declared else meta.group(1).decode() if meta else ""
-    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        named = "utf-16"
-    elif body.startswith(b"\xef\xbb\xbf"):
-        named = "utf-8-sig"
-    for charset in (named, "utf-8"):
-        if charset == "utf-8-sig" or CHARSET.fullmatch(charset):
-            try:
-                return body.decode(charset)
-            except (UnicodeDecodeError, LookupError):
-                continue
-    return body.decode("windows-1252", errors="replace")
 
 
 def visible(text: str) -> str:

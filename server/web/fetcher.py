@@ -16,8 +16,9 @@ import httpcore
 
 from graph.breaker import retry_after
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyFaultError
+from ingestion.sources.reply_body import decode
 from server.web.addresses import WebAddress, follow, parse_url
-from server.web.decoding import decode, decompressed, visible
+from server.web.decoding import decompressed, visible
 from server.web.network import CheckedNetwork, Resolve, SystemResolver
 from server.web.reader import PageReader, Readable
 
