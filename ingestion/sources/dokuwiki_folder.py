@@ -17,9 +17,9 @@ from graph.protocols import Source
 from ingestion.dokuwiki import clean_dokuwiki, first_heading, redirect_of
 from ingestion.page_types import type_of_article
 from ingestion.sanitize import clean_key, clean_title
+from ingestion.sources.file_folder import FileFolder, TextFileFolder, folder_of, hidden_too
 from ingestion.sources.folder_titles import FolderTitles, Look, Mark, file_start, look_through
 from ingestion.sources.kinds import Place, SourceOptions
-from ingestion.sources.text_folder import FileFolder, folder_of, hidden_too
 
 START = "start"
 AROUND = frozenset({"sidebar", "rightsidebar", "navbar", "topheader", "pageheader", "pagefooter"})
@@ -39,7 +39,7 @@ LOOKED_AT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class DokuWikiFolder(FileFolder):
+class DokuWikiFolder(TextFileFolder):
     """`root` is the folder `pages` of a DokuWiki's `data`; a page's key is its id, "ns:page".
 
     Where `data/meta/_dokuwiki.changes` lies beside it, changes are read from there: what was edited past DokuWiki is

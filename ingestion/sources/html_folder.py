@@ -10,17 +10,16 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from graph.errors import SourceError
-from graph.feed import FeedItem
 from graph.model import FailedPage, Link, Page, PageType, SkippedPage, SourceItem
 from graph.protocols import Source
 from ingestion.killable import TooMuchError
 from ingestion.main_content import HtmlContent, HtmlReader
 from ingestion.page_types import type_of_article
 from ingestion.sanitize import clean_title
+from ingestion.sources.file_folder import HEAD_BYTES, MAX_FILE_BYTES, FileFolder, folder_of
 from ingestion.sources.folder_titles import FolderTitles, Look, PageResolver, file_start, title_of_path
 from ingestion.sources.kinds import Place, SourceOptions
 from ingestion.sources.reply_body import decode
-from ingestion.sources.text_folder import HEAD_BYTES, MAX_FILE_BYTES, FileFolder, folder_of
 
 SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 ROOT = "file:///"
@@ -48,21 +47,8 @@ class HtmlFolder(FileFolder):
     def is_page(self, path: str) -> bool:
         return Path(path).suffix.lower() in SUFFIXES
 
-    def read(self) -> Iterator[FeedItem]:
-        return self._closing(FileFolder.read(self))
-
-    def changes(self, cursor: str) -> Iterator[FeedItem] | None:
-        items = FileFolder.changes(self, cursor)
-        return items and self._closing(items)
-
-    def pages(self, keys: Sequence[str]) -> Iterator[FeedItem]:
-        return self._closing(FileFolder.pages(self, keys))
-
-    def _closing(self, items: Iterator[FeedItem]) -> Iterator[FeedItem]:
-        try:
-            yield from items
-        finally:
-            self.reader.close()
+    def close(self) -> None:
+        self.reader.close()
 
     def learn(self, path: str, head: str, titles: FolderTitles) -> None:
         titles.add(path, head_title(head) or title_of_path(path), ())

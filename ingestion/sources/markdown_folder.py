@@ -15,10 +15,11 @@ from ingestion.front_matter import FrontMatter
 from ingestion.markdown import clean_markdown, first_heading
 from ingestion.page_types import type_of_article
 from ingestion.sanitize import clean_title
+from ingestion.sources.file_folder import HEAD_BYTES, MAX_FILE_BYTES, TextFileFolder, folder_of
 from ingestion.sources.folder_titles import FolderTitles, file_start, stem_of
 from ingestion.sources.kinds import Place, SourceOptions
 from ingestion.sources.markdown_flavours import BY_NAME, FLAVOURS, NAVIGATION, PLAIN, Flavour
-from ingestion.sources.text_folder import HEAD_BYTES, MAX_FILE_BYTES, FileFolder, clean_plain, folder_of, plain_title
+from ingestion.sources.text_folder import clean_plain, plain_title
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ SEEN_ENTRIES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class MarkdownFolder(FileFolder):
+class MarkdownFolder(TextFileFolder):
     """Reads every Markdown file under `root`; links are resolved to titles by a first pass over the files' heads.
 
     `kind` names the flavour. `base_url` is what stands before a page's path, without its suffix, in the wiki's own

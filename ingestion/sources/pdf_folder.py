@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from graph.errors import SourceError
-from graph.feed import FeedItem
 from graph.model import FailedPage, Page, SkippedPage, SourceItem
 from graph.protocols import Source
 from ingestion.killable import TooMuchError
 from ingestion.page_types import type_of_article
 from ingestion.pdf_content import MAX_PDF_BYTES, PdfContent, PdfReader
+from ingestion.sources.file_folder import FileFolder, folder_of
 from ingestion.sources.folder_titles import FolderTitles, Look, file_start, title_of_path
 from ingestion.sources.kinds import Place, SourceOptions
-from ingestion.sources.text_folder import FileFolder, folder_of
 
 MAGIC = b"%PDF-"
 SUFFIX = ".pdf"
@@ -32,21 +30,8 @@ class PdfFolder(FileFolder):
     def is_page(self, path: str) -> bool:
         return path == self.only if self.only else path.lower().endswith(SUFFIX)
 
-    def read(self) -> Iterator[FeedItem]:
-        return self._closing(FileFolder.read(self))
-
-    def changes(self, cursor: str) -> Iterator[FeedItem] | None:
-        items = FileFolder.changes(self, cursor)
-        return items and self._closing(items)
-
-    def pages(self, keys: Sequence[str]) -> Iterator[FeedItem]:
-        return self._closing(FileFolder.pages(self, keys))
-
-    def _closing(self, items: Iterator[FeedItem]) -> Iterator[FeedItem]:
-        try:
-            yield from items
-        finally:
-            self.reader.close()
+    def close(self) -> None:
+        self.reader.close()
 
     def _titles(self, look: Look) -> FolderTitles:
         return FolderTitles()  # PDF files link to each other by address at best: nothing depends on others' titles

@@ -12,9 +12,9 @@ from graph.errors import SourceError
 from graph.feed import Checkpoint, FeedItem, GonePage, UnchangedPage
 from graph.model import FailedPage, Link, Page, PageType, SkippedPage
 from ingestion.main_content import HtmlReader
+from ingestion.sources.file_folder import MAX_FILE_BYTES
 from ingestion.sources.html_folder import KIND, HtmlFolder, head_title
 from ingestion.sources.kinds import Place, SourceOptions
-from ingestion.sources.text_folder import MAX_FILE_BYTES
 
 PROSE = "Port Lyre lies on the western coast, and its harbour has been in use for more than four hundred years. "
 

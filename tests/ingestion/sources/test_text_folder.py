@@ -14,7 +14,7 @@ from graph.errors import SourceError
 from graph.feed import Checkpoint, FeedItem, GonePage, UnchangedPage
 from graph.model import FailedPage, Page, SkippedPage
 from graph.protocols import ChangingSource
-from ingestion.sources import folder_titles, text_folder
+from ingestion.sources import file_folder, folder_titles
 from ingestion.sources.kinds import Place, SourceOptions
 from ingestion.sources.markdown_folder import MarkdownFolder
 from ingestion.sources.text_folder import KIND, TextFolder, clean_plain, plain_title
@@ -200,7 +200,7 @@ def test_a_cursor_of_other_settings_leads_to_a_full_read(follower: Follower, wik
 
 
 def test_a_cursor_that_would_be_too_large_is_none(wiki: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_folder, "MAX_CURSOR", 100)
+    monkeypatch.setattr(file_folder, "MAX_CURSOR", 100)
     source = MarkdownFolder(root=wiki, name="w")
     cursor = cursor_of(list(source.read()))
     assert cursor == ""
