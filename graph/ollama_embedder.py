@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.breaker import Breaker
 from graph.model_service import ModelService
-from graph.service_embedder import ServiceEmbedder
+from graph.service_embedder import ServiceEmbedder, ServiceOptions
 
 
 class Embeddings(msgspec.Struct):
@@ -20,21 +22,7 @@ class Embeddings(msgspec.Struct):
 class OllamaEmbedder(ServiceEmbedder):
     """`POST {url}/api/embed`. Ollama itself cuts what is longer than the model's window."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        model: str,
-        dimension: int,
-        query_prefix: str = "",
-        passage_prefix: str = "",
-        max_tokens: int = 512,
-        seconds: float = 30.0,
-        question_seconds: float = 3.0,
-        batch_size: int = 32,
-        breaker: Breaker | None = None,
-    ) -> None:
-        self.model = model
+    def __init__(self, url: str, *, breaker: Breaker | None = None, **options: Unpack[ServiceOptions]) -> None:
         service = ModelService(
             url,
             "/api/embed",
@@ -43,17 +31,7 @@ class OllamaEmbedder(ServiceEmbedder):
             breaker=breaker or Breaker("ollama"),
             explain=self._explain,
         )
-        super().__init__(
-            service,
-            model=model,
-            dimension=dimension,
-            query_prefix=query_prefix,
-            passage_prefix=passage_prefix,
-            max_tokens=max_tokens,
-            seconds=seconds,
-            question_seconds=question_seconds,
-            batch_size=batch_size,
-        )
+        super().__init__(service, **options)
 
     async def _request(self, texts: list[str], *, seconds: float, patient: bool) -> NDArray[np.float32]:
         def read(answer: Embeddings) -> NDArray[np.float32]:

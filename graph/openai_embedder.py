@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.breaker import Breaker
 from graph.model_service import ModelService
-from graph.service_embedder import ServiceEmbedder
+from graph.service_embedder import ServiceEmbedder, ServiceOptions
 
 
 class Embedding(msgspec.Struct):
@@ -28,22 +30,9 @@ class OpenAIEmbedder(ServiceEmbedder):
     """`POST {url}/embeddings`. What is longer than the model's window is refused there and cut here."""
 
     def __init__(
-        self,
-        url: str,
-        *,
-        model: str,
-        dimension: int,
-        api_key: str = "",
-        query_prefix: str = "",
-        passage_prefix: str = "",
-        max_tokens: int = 512,
-        seconds: float = 30.0,
-        question_seconds: float = 3.0,
-        batch_size: int = 32,
-        breaker: Breaker | None = None,
+        self, url: str, *, api_key: str = "", breaker: Breaker | None = None, **options: Unpack[ServiceOptions]
     ) -> None:
         """`url`: up to and with /v1."""
-        self.model = model
         service = ModelService(
             url,
             "/embeddings",
@@ -53,17 +42,7 @@ class OpenAIEmbedder(ServiceEmbedder):
             api_key=api_key,
             explain=self._explain,
         )
-        super().__init__(
-            service,
-            model=model,
-            dimension=dimension,
-            query_prefix=query_prefix,
-            passage_prefix=passage_prefix,
-            max_tokens=max_tokens,
-            seconds=seconds,
-            question_seconds=question_seconds,
-            batch_size=batch_size,
-        )
+        super().__init__(service, **options)
 
     async def _request(self, texts: list[str], *, seconds: float, patient: bool) -> NDArray[np.float32]:
         def read(answer: Embeddings) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Required, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,22 @@ SPECIAL_TOKENS = 2
 A = TypeVar("A")
 
 
+class ServiceOptions(TypedDict, total=False):
+    """What all of them take."""
+
+    model: Required[str]
+    dimension: Required[int]
+    """0 where it is not known yet; then that of the first answer holds."""
+    query_prefix: str
+    passage_prefix: str
+    max_tokens: int
+    seconds: float
+    """The deadline of one batch of passages, with what a busy service makes it wait."""
+    question_seconds: float
+    """That of a question, which would rather do without its vector than wait."""
+    batch_size: int
+
+
 class ServiceEmbedder(ABC):
     """An embedder behind a `ModelService`, whatever it speaks."""
 
@@ -31,18 +47,13 @@ class ServiceEmbedder(ABC):
         *,
         model: str,
         dimension: int,
-        query_prefix: str,
-        passage_prefix: str,
-        max_tokens: int,
-        seconds: float,
-        question_seconds: float,
-        batch_size: int,
+        query_prefix: str = "",
+        passage_prefix: str = "",
+        max_tokens: int = 512,
+        seconds: float = 30.0,
+        question_seconds: float = 3.0,
+        batch_size: int = 32,
     ) -> None:
-        """`dimension`: 0 where it is not known yet; then that of the first answer holds.
-
-        `seconds` is the deadline of one batch of passages, with what a busy service makes it wait;
-        `question_seconds` that of a question, which would rather do without its vector than wait.
-        """
         self.model = model
         self.dimension = dimension
         self.max_tokens = max_tokens

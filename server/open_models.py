@@ -13,7 +13,7 @@ from graph.onnx_models import bundled_model_dir
 from graph.openai_embedder import OpenAIEmbedder
 from graph.prefixes import prefixes
 from graph.protocols import ChatModel, Embedder, Reranker
-from graph.service_embedder import measured_dimension
+from graph.service_embedder import ServiceOptions, measured_dimension
 from server.answer.ollama_chat import OllamaChat
 from server.answer.openai_chat import OpenAIChat
 from server.rerank.flag_reranker import FlagReranker
@@ -79,28 +79,18 @@ def _service_embedder(
     chosen: EmbedderSettings, dimension: int, question_seconds: float
 ) -> OllamaEmbedder | OpenAIEmbedder:
     before_question, before_passage = _prefixes(chosen)
+    options: ServiceOptions = {
+        "model": chosen.name,
+        "dimension": dimension,
+        "query_prefix": before_question,
+        "passage_prefix": before_passage,
+        "max_tokens": chosen.max_tokens,
+        "seconds": chosen.seconds,
+        "question_seconds": question_seconds,
+    }
     if chosen.provider == "ollama":
-        return OllamaEmbedder(
-            chosen.url,
-            model=chosen.name,
-            dimension=dimension,
-            query_prefix=before_question,
-            passage_prefix=before_passage,
-            max_tokens=chosen.max_tokens,
-            seconds=chosen.seconds,
-            question_seconds=question_seconds,
-        )
-    return OpenAIEmbedder(
-        chosen.url,
-        model=chosen.name,
-        dimension=dimension,
-        api_key=chosen.api_key.get_secret_value(),
-        query_prefix=before_question,
-        passage_prefix=before_passage,
-        max_tokens=chosen.max_tokens,
-        seconds=chosen.seconds,
-        question_seconds=question_seconds,
-    )
+        return OllamaEmbedder(chosen.url, **options)
+    return OpenAIEmbedder(chosen.url, api_key=chosen.api_key.get_secret_value(), **options)
 
 
 def _prefixes(chosen: EmbedderSettings) -> tuple[str, str]:
