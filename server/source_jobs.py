@@ -2,107 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from graph.errors import NotFoundError
 from graph.feed import FeedItem, GonePage
 from graph.jobs import Job
 from graph.model import Page
-from graph.registry import RegisteredSource, Registry
+from graph.registry import RegisteredSource
 from ingestion.clean import CleanedText
 from ingestion.ingest import ingest
 from ingestion.markdown import clean_markdown
 from ingestion.page_types import type_of_article
-from ingestion.report import IngestReport, Progress
+from ingestion.report import Progress
 from ingestion.sanitize import clean_key, clean_text, clean_title
-from ingestion.sources.detect import reopen
-from ingestion.sync import follow, forget, now, retry
-from server.backends import Backends
+from ingestion.sync import now
 from server.jobs import Report, Work, plain
-
-PUSHED = "pushed"
-"""The kind of sources whose pages come by `POST /api/pages`."""
+from server.library import PUSHED, Library
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """What the jobs work on."""
-
-    backends: Backends
-    registry: Registry
-
-
-def work_on(backends: Backends, registry: Registry) -> Mapping[str, Work]:
+def work_on(library: Library) -> Mapping[str, Work]:
     """By kind of job."""
-    to = Filling(backends, registry)
-    return {
-        "sync": _bound(to, _sync),
-        "retry": _bound(to, _retry),
-        "pages": _bound(to, _pages),
-        "forget": _bound(to, _forget),
-    }
+    kinds = {"sync": _sync, "retry": _retry, "pages": _pages, "forget": _forget}
+    return {kind: partial(work, library) for kind, work in kinds.items()}
 
 
-def _bound(to: Filling, work: Callable[[Filling, Job, Report], Awaitable[Mapping[str, Any]]]) -> Work:
-    return lambda job, report: work(to, job, report)
-
-
-def registered(registry: Registry, name: str) -> RegisteredSource:
-    """Raises `NotFoundError` with the names there are."""
-    found = registry.source(name)
-    if found is None:
-        names = ", ".join(source.name for source in registry.sources()) or "none"
-        raise NotFoundError(f"There is no source {name!r}; there are: {names}.")
-    return found
-
-
-async def _sync(to: Filling, job: Job, report: Report) -> Mapping[str, Any]:
-    source = registered(to.registry, str(job.payload["source"]))
-    if source.kind == PUSHED:
-        return {}
-    done = await follow(
-        source,
-        reopen,
-        to.backends.knowledge,
-        to.registry,
-        to.backends.settings.ingestion,
+async def _sync(library: Library, job: Job, report: Report) -> Mapping[str, Any]:
+    done = await library.follow(
+        library.registered(str(job.payload["source"])),
         whole=bool(job.payload.get("whole")),
         prune=bool(job.payload.get("prune", True)),
         on_progress=_telling(report),
     )
-    return _result(done)
+    return plain(done) if done else {}
 
 
-async def _retry(to: Filling, job: Job, report: Report) -> Mapping[str, Any]:
-    source = registered(to.registry, str(job.payload["source"]))
-    done = await retry(
-        source,
-        reopen,
-        to.backends.knowledge,
-        to.registry,
-        to.backends.settings.ingestion,
-        on_progress=_telling(report),
-    )
-    return _result(done) if done else {}
+async def _retry(library: Library, job: Job, report: Report) -> Mapping[str, Any]:
+    source = library.registered(str(job.payload["source"]))
+    done = await library.retry(source, on_progress=_telling(report))
+    return plain(done) if done else {}
 
 
-async def _pages(to: Filling, job: Job, report: Report) -> Mapping[str, Any]:
+async def _pages(library: Library, job: Job, report: Report) -> Mapping[str, Any]:
     name = str(job.payload["source"])
-    if to.registry.source(name) is None:
-        to.registry.put_source(RegisteredSource(name=name, kind=PUSHED, location="HTTP", added=now()))
+    if library.registry.source(name) is None:
+        library.registry.put_source(RegisteredSource(name=name, kind=PUSHED, location="HTTP", added=now()))
     items: list[FeedItem] = [page_of(name, page) for page in job.payload.get("pages", ())]
     items += [GonePage(key=key) for key in job.payload.get("gone", ())]
     source = PushedPages(name=name, items=items)
     done = await ingest(
-        source, to.backends.knowledge, to.backends.settings.ingestion, only=[], on_progress=_telling(report)
+        source, library.backends.knowledge, library.backends.settings.ingestion, only=[], on_progress=_telling(report)
     )
-    return _result(done)
+    return plain(done)
 
 
-async def _forget(to: Filling, job: Job, report: Report) -> Mapping[str, Any]:
-    return {"removed": await forget(str(job.payload["source"]), to.backends.knowledge, to.registry)}
+async def _forget(library: Library, job: Job, report: Report) -> Mapping[str, Any]:
+    return {"removed": await library.forget(str(job.payload["source"]))}
 
 
 class _AsWritten:
@@ -140,10 +96,6 @@ def page_of(source: str, given: Mapping[str, Any]) -> Page:
 
 def _telling(report: Report) -> Callable[[Progress], None]:
     return lambda progress: report(plain(progress))
-
-
-def _result(done: IngestReport) -> dict[str, Any]:
-    return plain(done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

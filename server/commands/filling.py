@@ -13,16 +13,13 @@ from config.settings import Settings
 from graph.errors import DependencyFaultError, StoreBusyError, TrivetError
 from graph.home import HomeLock
 from graph.jobs import JobState
-from graph.registry import RegisteredSource
 from ingestion.report import IngestReport
-from ingestion.sources.detect import recognise, reopen
-from ingestion.sync import follow, register, retry
+from ingestion.sources.detect import recognise
+from ingestion.sync import register
 from server.commands.local import opened_library
 from server.commands.progress import ingestion_progress
 from server.commands.remote import RemoteKnowledge, open_remote
 from server.http.library_views import JobView, SourceRequest, SyncRequest
-from server.library import Library
-from server.source_jobs import registered
 
 
 def pairs(given: Sequence[str]) -> dict[str, str]:
@@ -74,13 +71,19 @@ async def read_in(
             prune=prune,
         )
         async with open_remote(url, settings) as remote:
-            return await _waited(remote, await remote.add(request))
+            return _read(await _waited(remote, await remote.add(request)))
     found = await asyncio.to_thread(
         lambda: recognise(location, name=name, kind=kind, base_url=base_url, options=options)
     )
     async with opened_library(settings, command="ingest", rebuild=rebuild) as library:
         source = register(library.registry, found, moved=moved)
-        return await _follow(library, source, settings, whole=True, prune=prune)
+        with ingestion_progress(source.name) as show:
+            return _read(await library.follow(source, whole=True, prune=prune, on_progress=show))
+
+
+def _read(report: IngestReport | None) -> IngestReport:
+    assert report is not None, "what was recognised is read, not pushed"
+    return report
 
 
 async def follow_all(
@@ -93,14 +96,15 @@ async def follow_all(
         async with open_remote(url, settings) as remote:
             return await _follow_there(remote, names, whole=whole, failed=failed)
     async with opened_library(settings, command="sync") as library:
-        sources = [registered(library.registry, name) for name in names] or library.registry.sources()
+        sources = [library.registered(name) for name in names] or library.registry.sources()
         done: dict[str, IngestReport | TrivetError | None] = {}
         for source in sources:
             try:
-                if failed:
-                    done[source.name] = await _retry(library, source, settings)
-                else:
-                    done[source.name] = await _follow(library, source, settings, whole=whole, prune=True)
+                with ingestion_progress(source.name) as show:
+                    if failed:
+                        done[source.name] = await library.retry(source, on_progress=show)
+                    else:
+                        done[source.name] = await library.follow(source, whole=whole, prune=True, on_progress=show)
             except TrivetError as error:
                 done[source.name] = error
         return done
@@ -120,33 +124,10 @@ async def _follow_there(
     return done
 
 
-async def _waited(remote: RemoteKnowledge, job: JobView) -> IngestReport:
+async def _waited(remote: RemoteKnowledge, job: JobView) -> IngestReport | None:
     with ingestion_progress(job.source) as show:
         ended = await remote.finished(job, show)
     if ended.state is JobState.DONE:
-        return msgspec.convert(ended.result, IngestReport)
+        return msgspec.convert(ended.result, IngestReport) if ended.result else None
     why = ended.error or f"the job was {ended.state.value}"
     raise DependencyFaultError(f"The server could not read {job.source!r}: {why}", dependency="server")
-
-
-async def _follow(
-    library: Library, source: RegisteredSource, settings: Settings, *, whole: bool, prune: bool
-) -> IngestReport:
-    with ingestion_progress(source.name) as show:
-        return await follow(
-            source,
-            reopen,
-            library.backends.knowledge,
-            library.registry,
-            settings.ingestion,
-            whole=whole,
-            prune=prune,
-            on_progress=show,
-        )
-
-
-async def _retry(library: Library, source: RegisteredSource, settings: Settings) -> IngestReport | None:
-    with ingestion_progress(source.name) as show:
-        return await retry(
-            source, reopen, library.backends.knowledge, library.registry, settings.ingestion, on_progress=show
-        )

@@ -10,7 +10,6 @@ import rich_click as click
 from config.settings import Settings
 from graph.registry import RegisteredSource
 from ingestion.sources.detect import kinds
-from ingestion.sync import forget
 from server.commands.filling import serving_url
 from server.commands.local import opened_library
 from server.commands.options import common_options, options_of
@@ -68,7 +67,7 @@ async def _remove(settings: Settings, name: str) -> int:
             job = await remote.finished(await remote.forget(name), lambda progress: None)
             return int(job.result.get("removed", 0))
     async with opened_library(settings, command="sources remove") as library:
-        return await forget(name, library.backends.knowledge, library.registry)
+        return await library.forget(name)
 
 
 @command.command("kinds")

@@ -71,7 +71,7 @@ def _once(
     if as_json:
         print_json({"sources": {name: _plain(outcome) for name, outcome in done.items()}})
     else:
-        _print(done, Printer(), quiet=quiet)
+        _print(done, Printer(), retry=retry, quiet=quiet)
     failed = any(isinstance(each, TrivetError) or (each is not None and each.partial) for each in done.values())
     return ExitCode.PARTIAL if failed else ExitCode.OK
 
@@ -82,7 +82,7 @@ def _plain(outcome: IngestReport | TrivetError | None) -> object:
     return None if outcome is None else fields_of(outcome)
 
 
-def _print(done: Done, out: Printer, *, quiet: bool) -> None:
+def _print(done: Done, out: Printer, *, retry: bool, quiet: bool) -> None:
     """`quiet`: only what has happened, for a run that looks again and again."""
     if not done:
         out.line("no source is registered; `trivet ingest PATH-OR-URL` registers one")
@@ -90,6 +90,8 @@ def _print(done: Done, out: Printer, *, quiet: bool) -> None:
         if isinstance(outcome, TrivetError):
             out.line((f"{name}: ", "bold red"), str(outcome))
         elif outcome is None:
-            out.line(f"{name}: no page had failed")
+            out.line(
+                f"{name}: {'no page had failed' if retry else 'its pages are pushed, so there is nothing to follow'}"
+            )
         elif not quiet or outcome.added or outcome.changed or outcome.deleted or outcome.partial:
             print_report(outcome, out)

@@ -16,7 +16,8 @@ from server.answer.gate import check_question
 from server.backends import Backends
 from server.http.answerer import Answerer
 from server.http.librarian import Librarian
-from server.library import JobLibrarian, open_library
+from server.librarian import JobLibrarian
+from server.library import open_library
 from server.model import Answer, AnswerEvent, Question, SearchResult
 from server.search import search
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.server.cli_runner import Cli, InProcessCli
@@ -98,6 +99,21 @@ def serving(shell: Cli) -> Iterator[str]:
         finally:
             process.terminate()
             process.communicate(timeout=60)
+
+
+def test_pushed_pages_are_not_followed(shell: Cli, cli: InProcessCli) -> None:
+    page = {"key": "owl", "title": "Owl", "text": "An owl hoots at night."}
+    with serving(shell) as url:
+        job = httpx.post(f"{url}/api/pages", json={"source": "mine", "pages": [page]}).json()
+        while job["state"] in {"queued", "running"}:
+            job = httpx.get(f"{url}/api/jobs/{job['id']}").json()
+        assert job["result"]["added"] == 1
+        assert cli("sync", "--json").json == {"sources": {"mine": None}}
+        assert cli("sync", "--retry", "--json").json == {"sources": {"mine": None}}
+    there = cli("sync")
+    assert (there.code, there.out) == (0, "mine: its pages are pushed, so there is nothing to follow\n")
+    assert cli("sync", "--retry").code == 0
+    assert cli("status", "--json").json["sources"][0]["pages"] == 1
 
 
 def test_while_a_server_holds_the_store_it_does_the_work(shell: Cli, cli: InProcessCli, notes: Path) -> None:

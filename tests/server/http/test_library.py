@@ -17,11 +17,12 @@ from graph.sqlite_jobs import SqliteJobs
 from graph.sqlite_registry import SqliteRegistry
 from ingestion.verify import verify
 from server import jobs as runner_module
-from server import library as library_module
+from server import librarian as librarian_module
 from server.app import create_app
 from server.backends import Backends
 from server.http.backends_answerer import BackendsAnswerer
-from server.library import JobLibrarian, Library
+from server.librarian import JobLibrarian
+from server.library import Library
 from tests.server.answer.found import backends
 from tests.server.http.conftest import Client
 from tests.server.http.scripted import opening
@@ -30,7 +31,7 @@ from tests.server.http.scripted import opening
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "BEAT_SECONDS", 0.05)
-    monkeypatch.setattr(library_module, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(librarian_module, "WATCH_SECONDS", 0.05)
 
 
 @pytest.fixture
