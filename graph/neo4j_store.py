@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from graph.errors import StoreCorruptError
 from graph.model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
 from graph.neighbourhood import GraphArrays, Numbers, Rows
 from graph.neo4j_connection import Neo4jConnection, Row, Transaction
+from graph.parts import parts
 from graph.storable import storable
 
 ROWS_AT_ONCE = 5000
@@ -53,20 +54,20 @@ class Neo4jGraph:
         await self._write(rows.put, rows=rows.count)
 
     async def remove_pages(self, page_ids: Sequence[str]) -> None:
-        for part in _parts(page_ids):
+        for part in parts(page_ids, ROWS_AT_ONCE):
             await self._write(partial(_with_ids, query=cypher.REMOVE_PAGES, ids=part))
 
     async def remove_chunks(self, chunk_ids: Sequence[str]) -> None:
-        for part in _parts(chunk_ids):
+        for part in parts(chunk_ids, ROWS_AT_ONCE):
             await self._write(partial(_with_ids, query=cypher.REMOVE_CHUNKS, ids=part))
 
     async def set_entities(self, entities: Sequence[Entity]) -> None:
         last = {storable(entity.id): entity for entity in entities}
-        for part in _parts(list(last.values())):
+        for part in parts(list(last.values()), ROWS_AT_ONCE):
             await self._write(partial(_put_entities, entities=part), rows=len(part))
 
     async def set_mentions(self, mentions: Mapping[str, Sequence[Mention]]) -> None:
-        for part in _parts(list(mentions.items()), ROWS_AT_ONCE // 5):
+        for part in parts(list(mentions.items()), ROWS_AT_ONCE // 5):
             await self._write(partial(_put_mentions, mentions=part, where=self._connection.shown))
 
     async def prune_entities(self) -> int:
@@ -289,10 +290,6 @@ def _numbered(names: Iterable[str], first: int) -> list[dict[str, object]]:
 
 def _ids(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(map(lookup, names)))
-
-
-def _parts(items: Sequence[T], size: int = ROWS_AT_ONCE) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def _entity(row: Sequence[Any]) -> Entity:

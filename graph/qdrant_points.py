@@ -5,12 +5,9 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
 
 from graph.model import Scored, SearchFilter
 from graph.storable import storable
-
-T = TypeVar("T")
 
 RRF_K = 60
 """Cormack et al. 2009."""
@@ -65,7 +62,3 @@ def uuids(chunk_ids: Iterable[str]) -> list[uuid.UUID]:
         except ValueError:
             continue
     return found
-
-
-def parts(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

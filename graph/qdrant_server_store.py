@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from graph.bm25 import SparseEncoder
 from graph.errors import DependencyFaultError, StoreError, StoreVersionError, TrivetError
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
+from graph.parts import parts
 from graph.qdrant_points import (
     EXACT_UP_TO,
     FILTERED_FIELDS,
     PREFETCH,
     SEARCH_WIDTH,
     fuse,
-    parts,
     storable_payload,
     uuids,
     wanted,

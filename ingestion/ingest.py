@@ -27,6 +27,7 @@ from graph.model import (
     SkippedPage,
     VectorPoint,
 )
+from graph.parts import parts
 from graph.protocols import ChangingSource, Source
 from graph.titles import TitleDictionary
 from ingestion.batch import (
@@ -220,8 +221,8 @@ class Ingestion:
             for page_id, ids in stored
             if page_id not in self.tally.seen and not page_id.startswith(unknown)
         ]
-        for start in range(0, len(gone), BATCH_PAGES):
-            await remove_pages(self.knowledge, gone[start : start + BATCH_PAGES])
+        for part in parts(gone, BATCH_PAGES):
+            await remove_pages(self.knowledge, part)
         self.tally.deleted += len(gone)
 
     async def _settle(self, items: Sequence[FeedItem]) -> None:

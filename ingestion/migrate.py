@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from graph.errors import StoreCorruptError
 from graph.knowledge import WIKI, Knowledge
+from graph.parts import parts
 from graph.protocols import GraphStore, VectorStore
 from graph.titles import TitleDictionary
 from ingestion.ingest import recover
@@ -64,8 +65,8 @@ async def _move_vectors(
     await target.clear()
     state = knowledge.state
     live = sorted(await asyncio.to_thread(state.live_ids))
-    for start in range(0, len(live), MOVE_BATCH):
-        stored = await asyncio.to_thread(state.chunks, live[start : start + MOVE_BATCH])
+    for part in parts(live, MOVE_BATCH):
+        stored = await asyncio.to_thread(state.chunks, part)
         chunks = [found.chunk for found in stored.values()]
         manifests = await asyncio.to_thread(state.manifests, sorted({chunk.page_id for chunk in chunks}))
         points = await stored_points(knowledge.vectors, knowledge.embedder, chunks, manifests)
@@ -86,8 +87,7 @@ async def _move_graph(knowledge: Knowledge, moved: Moved, on_progress: Callable[
     state = knowledge.state
     titles = await asyncio.to_thread(lambda: TitleDictionary.build(state.titles()))
     page_ids = await asyncio.to_thread(lambda: [m.page_id for m in state.all_manifests() if not m.redirect_to])
-    for start in range(0, len(page_ids), MOVE_BATCH):
-        batch = page_ids[start : start + MOVE_BATCH]
+    for batch in parts(page_ids, MOVE_BATCH):
         manifests = await asyncio.to_thread(state.manifests, batch)
         await knowledge.graph.put_pages([graph_page(manifest, titles) for manifest in manifests.values()])
         await asyncio.to_thread(state.unlink_pages, batch)

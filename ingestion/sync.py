@@ -11,10 +11,11 @@ from config.settings import IngestionSettings
 from graph.errors import NotFoundError, SourceError, TrivetError
 from graph.knowledge import Knowledge
 from graph.model import FailedPage
+from graph.parts import parts
 from graph.protocols import Source
 from graph.registry import RegisteredSource, Registry
 from ingestion.batch import Ledger
-from ingestion.ingest import ingest, remove_pages
+from ingestion.ingest import BATCH_PAGES, ingest, remove_pages
 from ingestion.link import link_chunks
 from ingestion.report import IngestReport, Progress
 
@@ -135,8 +136,8 @@ async def forget(name: str, knowledge: Knowledge, registry: Registry) -> int:
     if not known and not stored:
         names = ", ".join(source.name for source in registry.sources()) or "none"
         raise NotFoundError(f"There is no source {name!r}; there are: {names}.")
-    for start in range(0, len(stored), 500):
-        await remove_pages(knowledge, stored[start : start + 500])
+    for part in parts(stored, BATCH_PAGES):
+        await remove_pages(knowledge, part)
     await link_chunks(knowledge)
     return len(stored)
 

@@ -37,8 +37,14 @@ async def open_backends(settings: Settings, *, command: str, rebuild: bool = Fal
     """
     lock = HomeLock.acquire(settings.home, command=command)
     try:
-        embedder = await open_embedder(settings, found_stamp(settings, rebuild=rebuild))
-        backends = await asyncio.to_thread(_open, settings, embedder, lock, rebuild=rebuild)
+        found = found_stamp(settings, rebuild=rebuild)
+        embedder = await open_embedder(settings, found)
+        try:
+            stamp = wanted_stamp(settings, embedder, found)
+            backends = await asyncio.to_thread(_open, settings, embedder, stamp, lock, rebuild=rebuild)
+        except BaseException:
+            await embedder.close()
+            raise
     except BaseException:
         lock.release()
         raise
@@ -52,10 +58,9 @@ async def open_backends(settings: Settings, *, command: str, rebuild: bool = Fal
     return backends
 
 
-def _open(settings: Settings, embedder: Embedder, lock: HomeLock, *, rebuild: bool) -> Backends:
+def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLock, *, rebuild: bool) -> Backends:
     home, web = settings.home, settings.web
     personas = load_personas(settings.answer.persona_dir)
-    stamp = wanted_stamp(settings, embedder, found_stamp(settings, rebuild=rebuild))
     if rebuild:
         erase_store(home)
     stamp = stamp.settle(home)
@@ -147,16 +152,3 @@ def wanted_stamp(settings: Settings, embedder: Embedder, found: HomeStamp | None
         vectors="qdrant" if settings.vectors.qdrant_url else "edge",
         graph="neo4j" if settings.graph.neo4j_url else "sqlite",
     )
-
-
-async def check_stamp(settings: Settings) -> HomeStamp | None:
-    """What the store was made with, None where there is none. Raises `StoreVersionError` where it does not fit."""
-    found = HomeStamp.read(settings.home)
-    if found is None:
-        return None
-    embedder = await open_embedder(settings, found)
-    try:
-        wanted_stamp(settings, embedder, found).check(settings.home, found)
-    finally:
-        await embedder.close()
-    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from shlex import quote
@@ -16,9 +15,10 @@ from config.settings import Settings
 from graph.errors import DependencyDownError, TrivetError
 from graph.home import STATE_FILE, HomeStamp
 from graph.knowledge import WIKI
+from graph.protocols import Embedder
 from graph.sqlite_state import SqliteState
 from server.check import Check, fault, good
-from server.open import check_stamp, open_graph, open_vectors, wanted_stamp
+from server.open import open_graph, open_vectors, wanted_stamp
 from server.open_models import open_chat, open_embedder, open_reranker
 from server.web.searxng import SearXNG
 
@@ -35,24 +35,46 @@ class Closable(Protocol):
 Opened = TypeVar("Opened", bound=Closable)
 
 
+class EmbedderOnce:
+    """Opened when a check first asks for it: several do, and opening takes seconds."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._embedder: Embedder | None = None
+
+    async def embedder(self) -> Embedder:
+        if self._embedder is None:
+            self._embedder = await open_embedder(self._settings, HomeStamp.read(self._settings.home))
+        return self._embedder
+
+    async def stamp(self) -> HomeStamp:
+        """Of the store, or of the one that would be made."""
+        return wanted_stamp(self._settings, await self.embedder(), HomeStamp.read(self._settings.home))
+
+    async def close(self) -> None:
+        if self._embedder is not None:
+            await self._embedder.close()
+
+
 async def check_services(settings: Settings) -> Sequence[Check]:
     """One after the other, so that what they take of the machine is not taken at once."""
-    checks: dict[str, Callable[[Settings], Awaitable[Check]]] = {
-        "embedder": check_embedder,
-        "store": check_store,
-        "vectors": check_vectors,
-        "graph": check_graph,
-        "reranker": check_reranker,
-        "web": check_web,
-        "llm": check_llm,
-    }
-    found = []
-    for name, check in checks.items():
-        try:
-            found.append(await check(settings))
-        except TrivetError as error:  # a sentence that says what to do already
-            found.append(fault(name, str(error), _fix(name, settings, error)))
-    return found
+    async with _closing(EmbedderOnce(settings)) as once:
+        checks: dict[str, Callable[[], Awaitable[Check]]] = {
+            "embedder": lambda: check_embedder(settings, once),
+            "store": lambda: check_store(settings, once),
+            "vectors": lambda: check_vectors(settings, once),
+            "graph": lambda: check_graph(settings, once),
+            "reranker": lambda: check_reranker(settings),
+            "web": lambda: check_web(settings),
+            "llm": lambda: check_llm(settings),
+        }
+        found = []
+        for name, check in checks.items():
+            try:
+                found.append(await check())
+            except TrivetError as error:  # a sentence that says what to do already
+                found.append(fault(name, str(error), _fix(name, settings, error)))
+        return found
 
 
 def _fix(name: str, settings: Settings, error: TrivetError) -> str:
@@ -89,27 +111,20 @@ async def _closing(opened: Opened) -> AsyncIterator[Opened]:
         await opened.close()
 
 
-async def check_store(settings: Settings) -> Check:
+async def check_store(settings: Settings, once: EmbedderOnce) -> Check:
     """Whether the store, if there is one, was written by this version with the configured model."""
-    stamp = await check_stamp(settings)
-    if stamp is None:
-        return good("store", "empty; fill it with `trivet ingest PATH`")
-    return good("store", f"format {stamp.format}, {stamp.embedding_model}, {stamp.dimension} dimensions")
-
-
-async def _stamp(settings: Settings) -> HomeStamp:
-    """Of the store, or of the one that would be made."""
     found = HomeStamp.read(settings.home)
-    async with _closing(await open_embedder(settings, found)) as embedder:
-        return wanted_stamp(settings, embedder, found)
+    if found is None:
+        return good("store", "empty; fill it with `trivet ingest PATH`")
+    (await once.stamp()).check(settings.home, found)
+    return good("store", f"format {found.format}, {found.embedding_model}, {found.dimension} dimensions")
 
 
-async def check_vectors(settings: Settings) -> Check:
+async def check_vectors(settings: Settings, once: EmbedderOnce) -> Check:
     """Whether Qdrant answers, where the vectors are there. The embedded engine takes no lock, so it is not opened."""
     if not settings.vectors.qdrant_url:
         return good("vectors", "Qdrant Edge, in the home folder")
-    async with _closing(open_vectors(settings, await _stamp(settings))) as vectors:
-        await vectors.vectors(WIKI, [str(uuid.uuid4())])
+    async with _closing(open_vectors(settings, await once.stamp())) as vectors:
         found = len(await vectors.ids(WIKI))
     expected = await asyncio.to_thread(_live_chunks, settings)
     if expected and not found:
@@ -117,11 +132,11 @@ async def check_vectors(settings: Settings) -> Check:
     return good("vectors", f"Qdrant at {settings.vectors.qdrant_url} with {found:,} vectors")
 
 
-async def check_graph(settings: Settings) -> Check:
+async def check_graph(settings: Settings, once: EmbedderOnce) -> Check:
     """Whether Neo4j answers, where the graph is there, and has this wiki's."""
     if not settings.graph.neo4j_url:
         return good("graph", "SQLite, in the home folder")
-    async with _closing(open_graph(settings, await _stamp(settings))) as graph:
+    async with _closing(open_graph(settings, await once.stamp())) as graph:
         counts = await graph.counts()
     expected = await asyncio.to_thread(_live_chunks, settings)
     if expected and not counts.chunks:
@@ -141,9 +156,9 @@ def _lost(name: str, what: str, expected: str) -> Check:
     return fault(name, f"{what}, and the wiki has {expected}", "trivet verify --repair")
 
 
-async def check_embedder(settings: Settings) -> Check:
-    async with _closing(await open_embedder(settings, HomeStamp.read(settings.home))) as embedder:
-        vector = await embedder.embed_question(SAMPLE)
+async def check_embedder(settings: Settings, once: EmbedderOnce) -> Check:
+    embedder = await once.embedder()
+    vector = await embedder.embed_question(SAMPLE)
     where = "" if settings.embedder.provider in {"onnx", "flag"} else f" at {settings.embedder.url}"
     return good("embedder", f"{embedder.model}{where}, {len(vector)} dimensions")
 
