@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.model import Neighbourhood, NeighbourhoodBounds
+from graph.graph_model import Neighbourhood, NeighbourhoodBounds
 
 Numbers = NDArray[np.int64]
 HOPS = 4

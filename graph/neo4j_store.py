@@ -13,7 +13,7 @@ import numpy as np
 
 from graph import neo4j_queries as cypher
 from graph.errors import StoreCorruptError
-from graph.model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
+from graph.graph_model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
 from graph.neighbourhood import GraphArrays, Numbers, Rows
 from graph.neo4j_connection import Neo4jConnection, Row, Transaction
 from graph.parts import parts

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graph.model import Neighbourhood
+from graph.graph_model import Neighbourhood
 
 Vector = NDArray[np.float32]
 

@@ -14,17 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.feed import FeedItem
+from graph.graph_model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
 from graph.model import (
     ChatMessage,
     ChatPiece,
     Chunk,
-    Entity,
-    GraphCounts,
-    GraphPage,
     Manifest,
-    Mention,
-    Neighbourhood,
-    NeighbourhoodBounds,
     SearchFilter,
     StoredChunk,
     VectorPoint,

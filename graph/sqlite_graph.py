@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from graph.errors import StoreCorruptError
-from graph.model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
+from graph.graph_model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
 from graph.neighbourhood import GraphArrays, Numbers, Rows
 from graph.sqlite_file import SqliteFile
 from graph.storable import storable

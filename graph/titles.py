@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from graph.model import Entity
+from graph.graph_model import Entity
 from graph.names import is_quantity, name_key, title_keys
 
 LONGEST_TITLE = 8

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from graph.graph_model import Entity, GraphPage, Mention
 from graph.knowledge import Knowledge
-from graph.model import EMBEDDED_TYPES, Entity, GraphPage, Manifest, Mention, StoredChunk
+from graph.model import EMBEDDED_TYPES, Manifest, StoredChunk
 from graph.names import name_key, words
 from graph.titles import TitleDictionary, entity_id, mentioned, untitled
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from config.settings import GraphSettings
-from graph.model import Neighbourhood, NeighbourhoodBounds, Scored
+from graph.graph_model import Neighbourhood, NeighbourhoodBounds
+from graph.model import Scored
 from graph.pagerank import Masses, Vector, Walk, WalkSettings
 from graph.protocols import GraphStore
 from graph.recognizer import Recognizer

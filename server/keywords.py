@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graph.model import Entity
+from graph.graph_model import Entity
 from graph.names import words
 from graph.titles import FUNCTION_WORDS, is_nameable, longest_from, name_keys
 

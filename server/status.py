@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.settings import Settings
+from graph.graph_model import GraphCounts
 from graph.home import SOURCES_FILE, STATE_FILE, Holder, HomeLock, HomeStamp
-from graph.model import GraphCounts, PageType
+from graph.model import PageType
 from graph.registry import DeadLetter, RegisteredSource
 from graph.sqlite_registry import SqliteRegistry
 from graph.sqlite_state import SqliteState

@@ -12,18 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.errors import StoreCorruptError, StoreVersionError
-from graph.model import (
-    Entity,
-    GraphCounts,
-    GraphPage,
-    Mention,
-    Neighbourhood,
-    NeighbourhoodBounds,
-    Scored,
-    SearchFilter,
-    VectorPoint,
-    VectorRankings,
-)
+from graph.graph_model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
+from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
 from graph.names import words
 from tests.fake_state import FakeState as FakeState
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from config.settings import Settings
 from graph.errors import DependencyDownError, SettingsError, TrivetError
-from graph.model import NeighbourhoodBounds
+from graph.graph_model import NeighbourhoodBounds
 from server.answer.answer import stream_answer, whole_answer
 from server.answer.gate import check_question
 from server.backends import Backends

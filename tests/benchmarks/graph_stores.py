@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from config.settings import GraphSettings, RerankSettings, Settings
-from graph.model import Entity, GraphPage, Mention
+from graph.graph_model import Entity, GraphPage, Mention
 from graph.neo4j_store import Neo4jGraph
 from graph.protocols import GraphStore
 from graph.sqlite_graph import SqliteGraph

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.errors import StoreCorruptError
-from graph.model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
+from graph.graph_model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
 from graph.protocols import GraphStore
 from graph.sqlite_graph import SqliteGraph
 from tests.contracts.neo4j_backend import empty_neo4j_graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.model import Entity, GraphPage, Mention, NeighbourhoodBounds
+from graph.graph_model import Entity, GraphPage, Mention, NeighbourhoodBounds
 from graph.sqlite_graph import SqliteGraph
 from tests.contracts.test_graph_store import seen
 from tests.fakes import FakeGraph

@@ -11,7 +11,7 @@ import pytest
 
 from graph import neo4j_connection
 from graph.errors import DependencyDownError, DependencyFaultError, SettingsError, StoreVersionError
-from graph.model import Entity, GraphCounts, GraphPage, Mention, NeighbourhoodBounds
+from graph.graph_model import Entity, GraphCounts, GraphPage, Mention, NeighbourhoodBounds
 from graph.neo4j_connection import Neo4jConnection
 from graph.neo4j_store import Neo4jGraph
 from graph.sqlite_graph import SqliteGraph

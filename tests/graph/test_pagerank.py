@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.model import Neighbourhood
+from graph.graph_model import Neighbourhood
 from graph.pagerank import Walk, WalkSettings, inverse_document_frequency
 
 

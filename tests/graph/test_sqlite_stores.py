@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from graph.errors import StoreCorruptError, StoreError, StoreFullError, StoreVersionError
-from graph.model import Entity, GraphPage, Mention, NeighbourhoodBounds
+from graph.graph_model import Entity, GraphPage, Mention, NeighbourhoodBounds
 from graph.sqlite_file import SqliteFile
 from graph.sqlite_graph import SqliteGraph
 from graph.sqlite_state import SqliteState

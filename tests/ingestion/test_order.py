@@ -7,8 +7,9 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graph.graph_model import NeighbourhoodBounds
 from graph.knowledge import Knowledge
-from graph.model import NeighbourhoodBounds, Page
+from graph.model import Page
 from ingestion.ingest import ingest
 from ingestion.verify import verify
 from tests.ingestion.small_wiki import ISLAND, SETTINGS, ListSource, fake_knowledge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.model import Entity
+from graph.graph_model import Entity
 from server.keywords import Keywords, QuestionWords, choose_keywords, keys_to_look_up
 
 KNOWN = {

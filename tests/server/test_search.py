@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from config.settings import RerankSettings, SearchSettings, Settings
 from graph.breaker import Breaker
 from graph.errors import DependencyDownError, QuestionError, StoreError
-from graph.model import Entity, Leg, SearchFilter, VectorRankings, WebResult, WebResults
+from graph.graph_model import Entity
+from graph.model import Leg, SearchFilter, VectorRankings, WebResult, WebResults
 from graph.recognizer import Recognizer
 from ingestion.ingest import ingest
 from server.backends import Backends

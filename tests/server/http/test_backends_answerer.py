@@ -11,8 +11,8 @@ from litestar.testing import AsyncTestClient
 
 from config.settings import AnswerSettings, LLMSettings, Settings
 from graph.errors import StoreCorruptError
+from graph.graph_model import GraphCounts
 from graph.home import HomeLock
-from graph.model import GraphCounts
 from server.app import create_app
 from server.http.backends_answerer import BackendsAnswerer
 from server.model import DoneEvent, Question
