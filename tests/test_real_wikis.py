@@ -21,9 +21,9 @@ from ingestion.sources.detect import open_source
 from ingestion.verify import verify
 from server.backends import Backends
 from server.candidates import live_only
-from server.evaluate import read_questions
+from server.evaluation.dataset import read_questions
+from server.evaluation.metrics import recall_at
 from server.graph_leg import explore
-from server.metrics import recall_at
 from server.model import Question
 from server.open import open_backends
 from tests.fakes import HashEmbedder

@@ -31,10 +31,11 @@ from ingestion.ingest import ingest
 from ingestion.migrate import migrate
 from ingestion.sources.beir import BeirCorpus
 from server.backends import Backends
-from server.evaluate import graph_run, ranked_documents, read_questions
+from server.evaluation.dataset import read_questions
+from server.evaluation.metrics import percentile, recall_at
+from server.evaluation.stages import graph_run, ranked_documents
 from server.graph_leg import WalkCache
 from server.memory import limit_arenas
-from server.metrics import percentile, recall_at
 from server.model import Question
 from server.open import open_backends
 from tests.benchmarks.ingestion import CORPUS, FirstPages

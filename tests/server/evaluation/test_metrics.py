@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from server.metrics import all_at, hit_at, ndcg_at, percentile, recall_at, reciprocal_rank
+from server.evaluation.metrics import all_at, hit_at, ndcg_at, percentile, recall_at, reciprocal_rank
 
 RANKING = ["a", "x", "b", "y", "z", "c"]
 GOLD = {"a", "b", "c"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
 
 def hit_at(ranking: Sequence[str], gold: Set[str], k: int) -> float:
@@ -22,7 +22,7 @@ def all_at(ranking: Sequence[str], gold: Set[str], k: int) -> float:
 
 
 def reciprocal_rank(ranking: Sequence[str], gold: Set[str]) -> float:
-    """1 / rank of the first gold document, 0 if there is none."""
+    """1 / rank of the first gold document, 0 if there is none (Voorhees, TREC-8 question answering, 1999)."""
     return next((1.0 / rank for rank, document in enumerate(ranking, 1) if document in gold), 0.0)
 
 
@@ -37,3 +37,17 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least `share` of the values do not exceed (nearest rank)."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
+
+
+Measure = Callable[[Sequence[str], Set[str]], float]
+
+MEASURES: Mapping[str, Measure] = {
+    "hit@5": lambda ranking, gold: hit_at(ranking, gold, 5),
+    "recall@2": lambda ranking, gold: recall_at(ranking, gold, 2),
+    "recall@5": lambda ranking, gold: recall_at(ranking, gold, 5),
+    "recall@10": lambda ranking, gold: recall_at(ranking, gold, 10),
+    "mrr": reciprocal_rank,
+    "ndcg@10": lambda ranking, gold: ndcg_at(ranking, gold, 10),
+    "all@5": lambda ranking, gold: all_at(ranking, gold, 5),
+}
+"""What is computed of each ranking, in the order of the table; each is between 0 and 1, more is better."""

@@ -1,0 +1,142 @@
+"""All questions of a set through all runs, one after the other, as a single user would ask."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from server.backends import Backends
+from server.evaluation.ablations import Ablation
+from server.evaluation.changes import changed
+from server.evaluation.dataset import JudgedQuestion
+from server.evaluation.results import BASE, Confidence, Kind, Run
+from server.evaluation.stages import (
+    Found,
+    final_run,
+    graph_run,
+    keys_of,
+    legs_run,
+    quiet,
+    ranked_documents,
+    timed,
+    vector_run,
+    wiki_run,
+)
+from server.graph_leg import WalkCache, spread
+from server.model import Question
+from server.rerank.order import RerankedOrder
+
+RUNS: dict[str, tuple[Kind, str]] = {
+    "dense": ("leg", "dense vectors alone"),
+    "sparse": ("leg", "BM25 alone, or the words' weights that the model learned"),
+    "vector": ("leg", "both, fused by the engine, after noise control"),
+    "graph": ("leg", "the walk from the question's names alone"),
+    "wiki": ("stage", "both legs fused"),
+    BASE: ("stage", "near-copies dropped, and the cross-encoder's say: what users get"),
+}
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What one run returned so far."""
+
+    documents: list[tuple[str, ...]] = field(default_factory=list)
+    milliseconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """An ablation with the backends that search so; its walks are kept apart from the others'."""
+
+    ablation: Ablation
+    backends: Backends
+
+    @classmethod
+    def of(cls, ablation: Ablation, backends: Backends) -> Variant:
+        settings = changed(backends.settings, ablation.changes)
+        walks = WalkCache() if ablation.walks_again else backends.walks
+        return cls(ablation=ablation, backends=replace(backends, settings=settings, walks=walks))
+
+
+async def ask_all(
+    questions: Sequence[JudgedQuestion], source: str, backends: Backends, ablations: Sequence[Ablation] = ()
+) -> tuple[tuple[Run, ...], tuple[Confidence, ...]]:
+    """Each question through each run; runs in the order of the table, and how sure the last one was of each."""
+    variants = [Variant.of(ablation, backends) for ablation in ablations]
+    # Models load and the graph's snapshot is built with the first question; that is not its latency.
+    await _ask(questions[0], source, backends, variants, defaultdict(_Rows))
+    rows: defaultdict[str, _Rows] = defaultdict(_Rows)
+    sure = [await _ask(judged, source, backends, variants, rows) for judged in questions]
+    described = {**RUNS, **{v.ablation.name: ("ablation", v.ablation.says) for v in variants}}
+    runs = tuple(
+        Run(
+            name=name,
+            kind=kind,
+            says=says,
+            documents=tuple(rows[name].documents),
+            milliseconds=tuple(rows[name].milliseconds),
+        )
+        for name, (kind, says) in described.items()
+    )
+    return runs, tuple(sure)
+
+
+async def _ask(
+    judged: JudgedQuestion, source: str, backends: Backends, variants: Sequence[Variant], rows: defaultdict[str, _Rows]
+) -> Confidence:
+    question = Question(text=judged.text, use_web=False)
+
+    async def note(run: str, chunks: Sequence[str], milliseconds: float | None = None) -> None:
+        rows[run].documents.append(tuple(await ranked_documents(chunks, source, backends)))
+        if milliseconds is not None:
+            rows[run].milliseconds.append(round(milliseconds, 2))
+
+    raw, spent = await timed(vector_run(question, backends))
+    await note("dense", keys_of(raw.dense))
+    await note("sparse", keys_of(raw.sparse))
+    await note("vector", keys_of(quiet(raw, backends).fused), spent)
+    reached, spent = await timed(graph_run(question, backends))
+    await note("graph", reached, spent)
+    found, searching = await timed(legs_run(question, backends))
+    hits, fusing = await timed(wiki_run(found, backends))
+    await note("wiki", keys_of(hits), searching + fusing)
+    order, reranking = await timed(final_run(question, hits, backends))
+    await note(BASE, _keys(order), searching + fusing + reranking)
+    for variant in variants:
+        await note(variant.ablation.name, _keys(await _vary(found, variant)))
+    return _confidence(order)
+
+
+async def _vary(found: Found, variant: Variant) -> RerankedOrder:
+    """The search's end with one factor changed, over what the legs have found already."""
+    ablation, backends = variant.ablation, variant.backends
+    if ablation.searches_again:
+        found = replace(found, vector=await vector_run(found.question, backends))
+    if ablation.walks_again:
+        again = await spread(found.graph.keywords, (), backends.graph, backends.walks, backends.settings.graph)
+        found = replace(found, graph=again)
+    hits = await wiki_run(found, backends, without=ablation.without)
+    return await final_run(found.question, hits, backends)
+
+
+async def ask_unanswerable(questions: Sequence[JudgedQuestion], backends: Backends) -> tuple[Confidence, ...]:
+    """How sure the search was of each question; nothing where no cross-encoder has a say."""
+    if backends.reranker is None or not backends.settings.rerank.enabled:
+        return ()
+    return tuple([_confidence(await last_order(judged, backends)) for judged in questions])
+
+
+async def last_order(judged: JudgedQuestion, backends: Backends) -> RerankedOrder:
+    """What a user's search would take its evidence from."""
+    found = await legs_run(Question(text=judged.text, use_web=False), backends)
+    return await final_run(found.question, await wiki_run(found, backends), backends)
+
+
+def _confidence(order: RerankedOrder) -> Confidence:
+    best = None if order.best is None else round(order.best, 4)
+    return Confidence(best=best, candidates=len(order.candidates))
+
+
+def _keys(order: RerankedOrder) -> list[str]:
+    return keys_of([candidate.hit for candidate in order.candidates])
