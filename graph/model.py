@@ -195,6 +195,8 @@ class VectorPoint:
     dense: NDArray[np.float32]
     text: str
     sparse: dict[int, float] | None = None
+    tokens: NDArray[np.float32] | None = None
+    """(tokens, width), a unit vector for each token, where late interaction is on."""
     payload: Mapping[str, str | int | list[str]] = field(default_factory=dict)
     """source, page_id, page_type, language, categories: what `SearchFilter` may ask for."""
 
@@ -245,6 +247,8 @@ class Provenance:
     path: tuple[str, ...] = ()
     """Question entity → … → this page."""
     boost: float = 1.0
+    late_score: float | None = None
+    """Late interaction's sum of similarities, of the question's tokens each with its best; None where there is none."""
     rerank_score: float | None = None
     """The cross-encoder's logit, or None where it was not scored."""
     duplicates: tuple[str, ...] = ()

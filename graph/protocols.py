@@ -96,6 +96,45 @@ class SparseEmbedder(Embedder, Protocol):
     async def embed_question_both(self, question: str) -> tuple[NDArray[np.float32], dict[int, float]]: ...
 
 
+class TokenEmbedder(Protocol):
+    """Texts to a unit vector for each of their tokens, float32, for late interaction (Khattab & Zaharia 2020)."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    async def embed_passages(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """(tokens, dimension) for each text."""
+        ...
+
+    async def embed_question(self, question: str) -> NDArray[np.float32]:
+        """(tokens, dimension)"""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class TokenStore(Protocol):
+    """Token vectors by chunk id, rounded. Blocking, and quick: callers on the event loop use a worker thread."""
+
+    def put(self, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+        """Idempotent; (tokens, dimension) each, rows of length 1."""
+        ...
+
+    def get(self, chunk_ids: Sequence[str]) -> Mapping[str, NDArray[np.int8]]:
+        """(tokens, dimension) of those that exist; only the direction of a row means anything."""
+        ...
+
+    def delete(self, chunk_ids: Sequence[str]) -> None: ...
+    def ids(self) -> set[str]: ...
+    def size(self) -> tuple[int, int]:
+        """(chunks, bytes of their vectors)"""
+        ...
+
+    def clear(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class VectorStore(Protocol):
     """Dense and BM25 vectors of chunks. Writing is idempotent by chunk id."""
 
