@@ -26,6 +26,7 @@ GRAPH_FILE = "graph.db"
 VECTORS_FOLDER = "vectors"
 SOURCES_FILE = "sources.db"
 JOBS_FILE = "jobs.db"
+TOKENS_FILE = "tokens.db"
 LOCK_FILE = "lock"
 STAMP_FILE = "store.json"
 OLDER = {"id": "", "vectors": "edge", "graph": "sqlite"}
@@ -269,7 +270,7 @@ def prepare_home(home: Path) -> None:
 def erase_store(home: Path) -> None:
     """Remove what is stored of pages: the first half of a rebuild. The caller holds the lock. The stamp goes first."""
     with _folder_errors(home):
-        for name in (STAMP_FILE, STATE_FILE, GRAPH_FILE):
+        for name in (STAMP_FILE, STATE_FILE, GRAPH_FILE, TOKENS_FILE):
             _unlink(home / name)
         if (home / VECTORS_FOLDER).exists():
             shutil.rmtree(home / VECTORS_FOLDER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graph.protocols import Embedder, GraphStore, StateStore, VectorStore
+from graph.protocols import Embedder, GraphStore, StateStore, TokenEmbedder, TokenStore, VectorStore
 from graph.recognizer import Recognizer
 
 WIKI = "wiki"
@@ -20,3 +20,7 @@ class Knowledge:
     graph: GraphStore
     embedder: Embedder
     recognizer: Recognizer
+    tokens: TokenStore | None = None
+    """None where there are no token vectors and none are wanted."""
+    token_embedder: TokenEmbedder | None = None
+    """Makes them for what is ingested; None where late interaction is off."""

@@ -14,6 +14,7 @@ from graph.errors import SettingsError
 from graph.onnx_batches import OnnxBatches
 from graph.onnx_models import open_tokenizer
 
+BUNDLED_NAME = "answerai-colbert-small-v1"
 MAX_TOKENS = 512
 QUESTION_TOKENS = 128
 """Of a question: a longer one loses its end. Each costs a row of the comparison."""

@@ -26,17 +26,20 @@ class SqliteTokens:
 
     Not in the vector engines, which can do it too (tried with qdrant-edge 0.9: 3 ms to score 50 chunks of 150 tokens):
     a shard that exists cannot be given a second vector, its log keeps four bytes for each number, and writing holds
-    Python's lock for 2 ms a chunk; a server would get them as JSON, 400 kB a chunk. A chunk's id names its text, so what is written here can only be right or superfluous; it needs no transaction
-    with other stores. What another model made is removed on opening: it can be made again.
+    Python's lock for 2 ms a chunk; a server would get them as JSON, 400 kB a chunk.
+
+    A chunk's id names its text, so what is written here is right or superfluous, and needs no transaction with other
+    stores. What another model made is removed on opening: it can be made again.
     """
 
     def __init__(self, path: Path, *, model: str, dimension: int) -> None:
         self._dimension = dimension
         self._file = SqliteFile(path, schema=SCHEMA, version=FORMAT)
         recipe = json.dumps([model, dimension])
-        with self._file.writing() as connection:
+        with self._file.reading() as connection:
             found = connection.execute("SELECT value FROM meta WHERE key = 'recipe'").fetchone()
-            if found is None or found[0] != recipe:
+        if found is None or found[0] != recipe:
+            with self._file.writing() as connection:
                 connection.execute("DELETE FROM tokens")
                 connection.execute("INSERT OR REPLACE INTO meta VALUES ('recipe', ?)", (recipe,))
 

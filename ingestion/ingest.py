@@ -312,7 +312,7 @@ class Ingestion:
         new = [chunk for prepared in pages for chunk in prepared.new]
         try:
             points, names = await asyncio.gather(
-                embedded_points(self.knowledge.embedder, new, manifests_of(pages)),
+                embedded_points(self.knowledge.embedder, new, manifests_of(pages), self.knowledge.token_embedder),
                 asyncio.to_thread(self._names, pages),
             )
         finally:

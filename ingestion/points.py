@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.knowledge import WIKI
 from graph.model import Chunk, Manifest, VectorPoint, embedded_text
-from graph.protocols import Embedder, SparseEmbedder, VectorStore
+from graph.protocols import Embedder, SparseEmbedder, TokenEmbedder, VectorStore
 
 
 async def embedded_points(
-    embedder: Embedder, chunks: Sequence[Chunk], manifests: Mapping[str, Manifest]
+    embedder: Embedder,
+    chunks: Sequence[Chunk],
+    manifests: Mapping[str, Manifest],
+    token_embedder: TokenEmbedder | None = None,
 ) -> list[VectorPoint]:
     """In the order of `chunks`; `manifests` by page id."""
     texts = [_text(chunk, manifests) for chunk in chunks]
@@ -22,8 +26,10 @@ async def embedded_points(
         vectors, weights = await embedder.embed_passages_both(texts)
     else:
         vectors = await embedder.embed_passages(texts)
+    tokens = await token_embedder.embed_passages(texts) if token_embedder else [None] * len(texts)
     return [
-        _point(chunk, manifests, vector, sparse) for chunk, vector, sparse in zip(chunks, vectors, weights, strict=True)
+        replace(_point(chunk, manifests, vector, sparse), tokens=rows)
+        for chunk, vector, sparse, rows in zip(chunks, vectors, weights, tokens, strict=True)
     ]
 
 
