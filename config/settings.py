@@ -41,6 +41,7 @@ def _web_address(value: str) -> str:
 
 
 WebAddress = Annotated[str, AfterValidator(_web_address)]
+EmbeddingStrategy = Literal["bare", "title", "title+op", "title+op+parent", "llm-blurb"]
 
 
 class Section(BaseModel):
@@ -100,12 +101,12 @@ class RerankSettings(Section):
     )
     candidates: int = Field(20, ge=1, le=100, description="How many of the fused ranking are scored.")
     budget_seconds: float = Field(0.8, gt=0, le=60, description="What is not scored by then keeps its fused order.")
-    weight: float = Field(
-        0.3,
-        ge=0,
-        le=1,
-        description="Weight of the cross-encoder's order against the fused order; 1 ignores the latter.",
+    weight: float = Field(0.3, ge=0, le=1, description="Share of the cross-encoder's order; 1 ignores the one before.")
+    late_interaction: bool = Field(
+        False, description="Compare token vectors first; `trivet verify --repair` makes those that a store lacks."
     )
+    late_candidates: int = Field(50, ge=1, le=1000, description="How many of the fused ranking are compared so.")
+    late_weight: float = Field(0.5, ge=0, le=1, description="Share of that order; 1 ignores the fused one.")
 
 
 class SearchSettings(Section):
@@ -116,6 +117,16 @@ class SearchSettings(Section):
     web_limit: int = Field(5, ge=0, le=100, description="Hits of the web leg that enter fusion.")
     vector_threshold: float = Field(
         0.7, ge=-1, le=1, description="Dense hits below this cosine are noise; for BGE-type models."
+    )
+    short_words: int = Field(
+        4, ge=0, le=1000, description="A passage of fewer words weighs less, as far as it falls short; 0: none does."
+    )
+    level_spread: float = Field(
+        0.005,
+        ge=0,
+        le=1,
+        description="Four or more hits within this cosine, nearly the same words, are one mould: only its best stays "
+        "in front; 0: all do.",
     )
     rrf_k: int = Field(60, ge=1, le=1000, description="The k of reciprocal rank fusion.")
     adaptive_weights: bool = Field(
@@ -236,6 +247,9 @@ class ServerSettings(Section):
     )
     max_active: int = Field(128, ge=1, le=10_000, description="Questions worked on at once; one more gets 503.")
     drain_seconds: float = Field(20.0, ge=0, le=600, description="How long work under way may take after SIGTERM.")
+    run_jobs: bool = Field(
+        True, description="Do the jobs that fill the store in the server; off leaves them to `trivet worker`."
+    )
 
 
 class IngestionSettings(Section):
@@ -247,6 +261,8 @@ class IngestionSettings(Section):
     batch_chunks: int = Field(128, ge=1, le=10_000, description="Chunks embedded and written together.")
     max_page_chars: int = Field(2_000_000, ge=1000, description="A longer page is refused and named.")
     ner_languages: tuple[str, ...] = Field(("en", "fr"), description="Languages whose names spaCy finds.")
+    embedding_strategy: EmbeddingStrategy = Field("title", description="What is embedded with a text; see sources.md.")
+    blurb_seconds: float = Field(3600.0, gt=0, description="What the model may take in one run for “llm-blurb”.")
 
 
 class Settings(Section):
@@ -379,9 +395,11 @@ def _agree(settings: Settings, places: Mapping[str, str]) -> None:
     if rerank.provider in {"tei", "jina"} and not rerank.url:
         place = places.get("rerank.provider", "settings")
         raise SettingsProblem(f"{place}: rerank.provider is “{rerank.provider}” but rerank.url is not set.")
-    if rerank.provider == "llm" and settings.llm.provider == "none":
-        place = places.get("rerank.provider", "settings")
-        raise SettingsProblem(f"{place}: rerank.provider is “llm” but llm.provider is “none”.")
+    strategy = settings.ingestion.embedding_strategy
+    for key, value in (("rerank.provider", rerank.provider), ("ingestion.embedding_strategy", strategy)):
+        if value in {"llm", "llm-blurb"} and settings.llm.provider == "none":
+            place = places.get(key, "settings")
+            raise SettingsProblem(f"{place}: {key} is “{value}” but llm.provider is “none”.")
     if settings.embedder.learned_sparse and settings.embedder.provider != "flag":
         place = places.get("embedder.learned_sparse", "settings")
         raise SettingsProblem(f"{place}: embedder.learned_sparse needs embedder.provider “flag”.")

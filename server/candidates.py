@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from config.settings import SearchSettings
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, SearchFilter, StoredChunk
 from graph.names import words
@@ -17,6 +18,7 @@ from server.backends import Backends
 from server.fusion import fuse_stages
 from server.graph_leg import Exploration, path_to
 from server.legs import guarded
+from server.noise import length_weight, level_run
 from server.web.leg import WebPassage
 
 LIVE_BATCH = 100
@@ -25,6 +27,8 @@ LIVE_MOST = 2_000
 """How far down the graph's ranking a narrow filter is followed."""
 VECTORS_SECONDS = 1.0
 """For reading the vectors of a few candidates, which takes milliseconds."""
+REPEAT_WEIGHT = 0.5
+"""Behind every place of one ranking: 1/61 halved is less than 1/100."""
 COPY_SHARE = 0.9
 """Jaccard similarity of word sets above which two texts without vectors are one."""
 
@@ -43,6 +47,13 @@ class Candidate:
         if self.chunk is not None:
             return " › ".join((self.chunk.title, *self.chunk.chunk.heading_path, self.chunk.chunk.text))
         return f"{self.passage.title} › {self.passage.text}" if self.passage else ""
+
+    @property
+    def body(self) -> str:
+        """The passage itself."""
+        if self.chunk is not None:
+            return self.chunk.chunk.text
+        return self.passage.text if self.passage else ""
 
     @property
     def page(self) -> str:
@@ -83,7 +94,36 @@ async def candidates_of(
     stored = await asyncio.to_thread(backends.state.chunks, [hit.key for hit in wiki])
     live = [hit for hit in wiki if hit.key in stored]
     merged = fuse_stages(live, [Scored(key=key, score=1.0 / (1 + n)) for n, key in enumerate(web)], k=k)
-    return [Candidate(hit=hit, chunk=stored.get(hit.key), passage=web.get(hit.key)) for hit in merged]
+    found = [Candidate(hit=hit, chunk=stored.get(hit.key), passage=web.get(hit.key)) for hit in merged]
+    return await asyncio.to_thread(noise_last, found, backends.settings.search)
+
+
+def noise_last(candidates: Sequence[Candidate], settings: SearchSettings) -> list[Candidate]:
+    """Passages too short to say anything, and repeats of one mould, weigh less than the rest; none is lost."""
+    near = sorted(
+        ((cosine, n) for n, c in enumerate(candidates) if (cosine := _cosine(c)) is not None),
+        key=lambda pair: (-pair[0], pair[1]),
+    )
+    run = level_run([(cosine, candidates[n].body) for cosine, n in near], settings.level_spread)
+    repeats = {near[place][1] for place in run}
+    weights = [
+        length_weight(candidate.body, settings.short_words) * (REPEAT_WEIGHT if n in repeats else 1.0)
+        for n, candidate in enumerate(candidates)
+    ]
+    order = sorted(range(len(candidates)), key=lambda n: (-candidates[n].hit.score * weights[n], n))
+    return [_weighed(candidates[n], weights[n]) for n in order]
+
+
+def _cosine(candidate: Candidate) -> float | None:
+    return next((rank.score for rank in candidate.hit.provenance.ranks if rank.ranking == "dense"), None)
+
+
+def _weighed(candidate: Candidate, weight: float) -> Candidate:
+    if weight == 1.0:
+        return candidate
+    hit = candidate.hit
+    noted = replace(hit.provenance, boost=hit.provenance.boost * weight)
+    return replace(candidate, hit=replace(hit, score=hit.score * weight, provenance=noted))
 
 
 def _web_keys(passages: Sequence[WebPassage]) -> list[str]:
