@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graph.protocols import Embedder, GraphStore, StateStore, TokenEmbedder, TokenStore, VectorStore
+from graph.protocols import ChatModel, Embedder, GraphStore, StateStore, TokenEmbedder, TokenStore, VectorStore
 from graph.recognizer import Recognizer
 
 WIKI = "wiki"
@@ -13,7 +13,7 @@ WIKI = "wiki"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """The stores and the two models that fill them."""
+    """The stores and the models that fill them."""
 
     state: StateStore
     vectors: VectorStore
@@ -24,3 +24,5 @@ class Knowledge:
     """None where there are no token vectors and none are wanted."""
     token_embedder: TokenEmbedder | None = None
     """Makes them for what is ingested; None where late interaction is off."""
+    chat: ChatModel | None = None
+    """Writes what the embedding strategy `llm-blurb` puts before a text; None where no model is configured."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK_NAMESPACE = uuid.UUID("6d2f4a0e-6e0c-5f0b-9a55-747269766574")  # if it changed, so would every chunk's id
+TITLE, BARE = "title", "bare"
+"""Embedding strategies: title and headings before the text, which is the default; the text alone."""
 
 
 class PageType(StrEnum):
@@ -58,6 +60,21 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What a forum post has and a wiki page has not. `opening` and `parent` are excerpts, of one line each, of the
+    topic's first post and of the post it answers; "" where there is none that everybody may read."""
+
+    number: int = 1
+    author: str = ""
+    author_role: str = ""
+    """"admin", "moderator" or "staff"; "" for everybody else."""
+    reply_to: str = ""
+    """URL of the post that it answers, or ""."""
+    opening: str = ""
+    parent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """One page of a wiki, cleaned. `text` keeps headings as `## …` lines, lists, tables as rows, and code."""
 
@@ -81,6 +98,7 @@ class Page:
     links: tuple[Link, ...] = ()
     categories: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
+    post: Post | None = None
 
     @property
     def id(self) -> str:
@@ -120,11 +138,24 @@ class Chunk:
     anchor: str = ""
     source_hash: str = ""
     """SHA-1 (hex) of the exact text that was embedded."""
+    strategy: str = TITLE
+    """What was embedded beside the text; one of `ingestion/strategies.py`."""
+    context: str = ""
+    """What that strategy puts before the text when it is embedded. Readers never see it."""
 
 
-def embedded_text(title: str, heading_path: tuple[str, ...], text: str) -> str:
-    """What is embedded for a chunk: title › heading path › text (mission.md §1.6)."""
-    return " › ".join((title, *heading_path, text))
+def embedded_text(
+    title: str, heading_path: tuple[str, ...], text: str, *, strategy: str = TITLE, context: str = ""
+) -> str:
+    """What is embedded for a chunk: title › heading path › context and text (mission.md §1.6); `bare`: text alone."""
+    if strategy == BARE:
+        return text
+    return " › ".join((title, *heading_path, f"{context}\n\n{text}" if context else text))
+
+
+def text_of(chunk: Chunk, title: str) -> str:
+    """The exact text that is embedded for this chunk of a page of that title."""
+    return embedded_text(title, chunk.heading_path, chunk.text, strategy=chunk.strategy, context=chunk.context)
 
 
 def source_hash(embedded: str) -> str:
@@ -198,7 +229,8 @@ class VectorPoint:
     tokens: NDArray[np.float32] | None = None
     """(tokens, width), a unit vector for each token, where late interaction is on."""
     payload: Mapping[str, str | int | list[str]] = field(default_factory=dict)
-    """source, page_id, page_type, language, categories: what `SearchFilter` may ask for."""
+    """source, page_id, page_type, language, categories: what `SearchFilter` may ask for; strategy, where it is not
+    the default one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graph.model import EMBEDDED_TYPES, Chunk, Link, Manifest, PageType, StoredChunk
+from graph.model import EMBEDDED_TYPES, TITLE, Chunk, Link, Manifest, PageType, StoredChunk
 from graph.names import words
 from graph.redirects import RedirectTarget, follow, title_form
 from graph.sqlite_file import SqliteFile
@@ -40,6 +40,9 @@ CREATE VIRTUAL TABLE chunk_words USING fts5 (words, tokenize = 'ascii', columnsi
 CREATE TABLE pending (chunk_id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE changed_keys (key TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"""
+CONTEXTS = """CREATE TABLE IF NOT EXISTS contexts (
+    chunk_id TEXT PRIMARY KEY, strategy TEXT NOT NULL, context TEXT NOT NULL) WITHOUT ROWID"""
+"""Of chunks that are not embedded by the default strategy; older stores are given it."""
 # `chunk_words` holds the tokens of `names.words`, a space between them. The `ascii` tokenizer cuts only at
 # ASCII characters that are no letters or digits, so it gives back exactly these tokens in every script.
 
@@ -57,7 +60,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, '[]'), 0)
 ON CONFLICT (chunk_id) DO UPDATE SET page = excluded.page, ordinal = excluded.ordinal, "start" = excluded."start",
 "end" = excluded."end", text = excluded.text, heading_path = excluded.heading_path, anchor = excluded.anchor,
 source_hash = excluded.source_hash, names = coalesce(?, names), linked = 0 RETURNING id"""
-CHUNK_COLUMNS = 'c.chunk_id, p.page_id, c.ordinal, c."start", c."end", c.text, c.heading_path, c.anchor, c.source_hash'
+CHUNK_COLUMNS = """c.chunk_id, p.page_id, c.ordinal, c."start", c."end", c.text, c.heading_path, c.anchor, c.source_hash
+, (SELECT json_array(strategy, context) FROM contexts WHERE contexts.chunk_id = c.chunk_id)"""
 AMONG = "IN (SELECT value FROM json_each(?))"
 """One parameter for any number of values: the list as JSON."""
 
@@ -67,6 +71,8 @@ class SqliteState:
 
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(path, schema=SCHEMA, version=FORMAT)
+        with self._file.writing() as connection:
+            connection.execute(CONTEXTS)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -81,10 +87,8 @@ class SqliteState:
 
     def manifests(self, page_ids: Sequence[str]) -> Mapping[str, Manifest]:
         with self._file.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {MANIFEST_COLUMNS} FROM pages WHERE page_id {AMONG}",
-                (_json(page_ids),),
-            )
+            query = f"SELECT {MANIFEST_COLUMNS} FROM pages WHERE page_id {AMONG}"
+            rows = connection.execute(query, (_json(page_ids),))
             return {row[0]: _manifest(row) for row in rows}
 
     def all_manifests(self, source: str | None = None) -> Iterator[Manifest]:
@@ -163,10 +167,7 @@ class SqliteState:
 
     def chunk_names(self, chunk_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         with self._file.reading() as connection:
-            rows = connection.execute(
-                f"SELECT chunk_id, names FROM chunks WHERE chunk_id {AMONG}",
-                (_json(chunk_ids),),
-            )
+            rows = connection.execute(f"SELECT chunk_id, names FROM chunks WHERE chunk_id {AMONG}", (_json(chunk_ids),))
             return {chunk_id: tuple(json.loads(names)) for chunk_id, names in rows}
 
     # --- titles ---------------------------------------------------------------------------------------------------
@@ -305,6 +306,7 @@ def _drop_chunks(connection: sqlite3.Connection, page: int, keep: Sequence[str])
         else:
             connection.execute("DELETE FROM chunk_words WHERE rowid = ?", (rowid,))
             connection.execute("DELETE FROM chunks WHERE id = ?", (rowid,))
+            connection.execute("DELETE FROM contexts WHERE chunk_id = ?", (chunk_id,))
     return hashes
 
 
@@ -330,6 +332,10 @@ def _put_chunk(
             found,
         ),
     ).fetchone()
+    connection.execute("DELETE FROM contexts WHERE chunk_id = ?", (storable(chunk.id),))
+    if chunk.strategy != TITLE:
+        values = map(storable, (chunk.id, chunk.strategy, chunk.context))
+        connection.execute("INSERT INTO contexts VALUES (?, ?, ?)", tuple(values))
     if hashed is None or hashed != chunk.source_hash:  # else the words are the same
         connection.execute("DELETE FROM chunk_words WHERE rowid = ?", (rowid,))
         indexed = " ".join(words("\n".join((title, *path, text))))
@@ -361,6 +367,7 @@ def _manifest(row: tuple[str, ...]) -> Manifest:
 
 
 def _chunk(row: tuple[Any, ...]) -> Chunk:
+    strategy, context = json.loads(row[9]) if row[9] else (TITLE, "")
     return Chunk(
         id=row[0],
         page_id=row[1],
@@ -371,13 +378,15 @@ def _chunk(row: tuple[Any, ...]) -> Chunk:
         heading_path=tuple(json.loads(row[6])),
         anchor=row[7],
         source_hash=row[8],
+        strategy=strategy,
+        context=context,
     )
 
 
 def _stored_chunk(row: tuple[Any, ...]) -> StoredChunk:
-    title, url, page_type, source, language, modified, categories = row[9:]
+    title, url, page_type, source, language, modified, categories = row[10:]
     return StoredChunk(
-        chunk=_chunk(row[:9]),
+        chunk=_chunk(row[:10]),
         title=title,
         url=url,
         page_type=PageType(page_type),

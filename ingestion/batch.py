@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from graph.model import Chunk, FailedPage, Manifest, Page
+from graph.protocols import Embedder
 from graph.storable import storable
+from ingestion.strategies import BLURB, embedded_with
 
 
 class Ledger(Protocol):
@@ -39,6 +41,30 @@ class PreparedPage:
     removed: tuple[str, ...]
     stored_before: bool
 
+    def with_blurbs(self, blurbs: Sequence[str], embedder: Embedder) -> PreparedPage:
+        """`blurbs`: one for each chunk, "" where there is none; then the page's hash is left out, so that the next
+        reading takes it for changed and asks again."""
+        chunks = embedded_with(self.page, self.chunks, BLURB, embedder, blurbs)
+        hashed = self.manifest.page_hash if all(blurbs) else ""
+        old = (*self.kept, *self.removed)
+        return prepared_page(self.page, hashed, chunks, old, stored_before=self.stored_before)
+
+
+def prepared_page(
+    page: Page, hashed: str, chunks: tuple[Chunk, ...], old: Sequence[str], *, stored_before: bool
+) -> PreparedPage:
+    """`old`: ids of the chunks that are stored of it."""
+    now = {chunk.id for chunk in chunks}
+    return PreparedPage(
+        page=page,
+        manifest=manifest_of(page, hashed, [chunk.id for chunk in chunks]),
+        chunks=chunks,
+        new=tuple(chunk for chunk in chunks if chunk.id not in old),
+        kept=tuple(chunk_id for chunk_id in old if chunk_id in now),
+        removed=tuple(chunk_id for chunk_id in old if chunk_id not in now),
+        stored_before=stored_before,
+    )
+
 
 @dataclass(slots=True)
 class Batch:
@@ -66,7 +92,9 @@ def manifests_of(batch: Sequence[PreparedPage]) -> dict[str, Manifest]:
 
 def storable_page(page: Page) -> Page:
     """Without what no store can hold. Our sources see to it themselves; others' may not."""
-    said = (page.key, page.title, page.text, *page.aliases, *page.categories)
+    post = page.post
+    quoted = (post.opening, post.parent) if post else ()
+    said = (page.key, page.title, page.text, *page.aliases, *page.categories, *quoted)
     if all(storable(text) == text for text in said):
         return page
     return replace(
@@ -76,6 +104,7 @@ def storable_page(page: Page) -> Page:
         text=storable(page.text),
         aliases=tuple(map(storable, page.aliases)),
         categories=tuple(map(storable, page.categories)),
+        post=post and replace(post, opening=storable(post.opening), parent=storable(post.parent)),
     )
 
 

@@ -19,6 +19,7 @@ from graph.feed import Checkpoint, FeedItem, GonePage, UnchangedPage
 from graph.knowledge import WIKI, Knowledge
 from graph.model import (
     EMBEDDED_TYPES,
+    TITLE,
     Chunk,
     FailedPage,
     Manifest,
@@ -35,24 +36,25 @@ from ingestion.batch import (
     Ledger,
     NoLedger,
     PreparedPage,
-    manifest_of,
     manifests_of,
     page_hash,
+    prepared_page,
     storable_page,
 )
+from ingestion.blurbs import BlurbWriter
 from ingestion.chunks import chunk_page
 from ingestion.language import detect_language
 from ingestion.link import graph_page, link_chunks
 from ingestion.points import embedded_points, stored_points
 from ingestion.reading import read_in_thread
+from ingestion.removal import BATCH_PAGES, recover, remove_pages
 from ingestion.report import IngestReport, Progress, Tally
+from ingestion.strategies import BLURB, embedded_with, known_blurbs, recipe_of, strategy_for
 
 OPTIMIZE_FROM = 2_000
 """Vectors written in one run that make optimising worth its time."""
 NO_TITLES = TitleDictionary.build(())
 """A page's links are first stored as they are written; `link_chunks` resolves those that go by an alias."""
-BATCH_PAGES = 500
-"""Pages in one batch at most, so that a wiki of redirects still commits often."""
 
 
 async def ingest(
@@ -75,6 +77,7 @@ async def ingest(
     await recover(knowledge)
     run = Ingestion(source, knowledge, settings, on_progress, since=since, only=only, ledger=ledger or NoLedger())
     await run.read_all()
+    await run.note_strategy()
     if prune and run.whole and not run.broken_off:
         await run.prune()
     linked = await link_chunks(knowledge, on_linked=lambda count: run.report_progress("linking"))
@@ -84,6 +87,8 @@ async def ingest(
     counts = await knowledge.graph.counts()
     dangling = await asyncio.to_thread(knowledge.state.dangling_redirects, source.name)
     tally = run.tally
+    if tally.without_blurb:
+        tally.warnings.append(run.about_blurbs())
     if tally.pages and not counts.entities:
         tally.warnings.append("no entity was found in this wiki: the graph leg will have nothing to say")
     return IngestReport(
@@ -104,26 +109,8 @@ async def ingest(
         links=counts.links,
         seconds=time.monotonic() - started,
         warnings=tuple(tally.warnings),
+        without_blurb=tally.without_blurb,
     )
-
-
-async def recover(knowledge: Knowledge) -> int:
-    """Take back what an interrupted batch left in the other stores; how many chunk ids were looked at."""
-    noted = await asyncio.to_thread(knowledge.state.unfinished)
-    if noted:
-        live = await asyncio.to_thread(knowledge.state.chunks, sorted(noted))
-        dead = sorted(noted - live.keys())
-        await knowledge.vectors.delete(WIKI, dead)
-        await knowledge.graph.remove_chunks(dead)
-        await _remove_pages_without_manifest(knowledge)
-        await asyncio.to_thread(knowledge.state.end_batch)
-    return len(noted)
-
-
-async def _remove_pages_without_manifest(knowledge: Knowledge) -> None:
-    pages, _ = await knowledge.graph.ids()
-    known = await asyncio.to_thread(knowledge.state.manifests, sorted(pages))
-    await knowledge.graph.remove_pages(sorted(pages - known.keys()))
 
 
 class Ingestion:
@@ -156,6 +143,8 @@ class Ingestion:
         self._on_progress = on_progress
         self._started = time.monotonic()
         self._last_title = ""
+        self._strategy_key = f"embedding strategy of {source.name}"
+        self._blurbs = BlurbWriter(knowledge.chat, seconds=settings.blurb_seconds)
         self._recipe = json.dumps([knowledge.embedder.model, settings.chunk_tokens, sorted(settings.ner_languages)])
 
     async def read_all(self) -> None:
@@ -175,9 +164,25 @@ class Ingestion:
             if not isinstance(source, ChangingSource):
                 raise SourceError(f"{source.name} cannot be read page by page; ingest it as a whole.")
             return source.pages(self._only)
-        changes = source.changes(self._since) if self._since and isinstance(source, ChangingSource) else None
+        since = self._since if self._as_before() else None
+        changes = source.changes(since) if since and isinstance(source, ChangingSource) else None
         self.whole = changes is None
         return source.read() if changes is None else changes
+
+    def _as_before(self) -> bool:
+        """Whether all of this source was last read with the same strategy; with another its old pages change too."""
+        return (self.knowledge.state.meta(self._strategy_key) or TITLE) == self.settings.embedding_strategy
+
+    async def note_strategy(self) -> None:
+        if self.whole and not self.broken_off and not self._as_before():
+            chosen = self.settings.embedding_strategy
+            await asyncio.to_thread(self.knowledge.state.set_meta, self._strategy_key, chosen)
+
+    def about_blurbs(self) -> str:
+        return (
+            f"{self.tally.without_blurb:,} pages are embedded in part or whole without the model's sentences, as with "
+            f"“{TITLE}” ({self._blurbs.reason}); `trivet ingest` asks again for what is missing"
+        )
 
     async def _batches(self) -> AsyncIterator[Batch]:
         batch = Batch()
@@ -280,7 +285,7 @@ class Ingestion:
         for page_id, page in pages.items():
             self._last_title = page.title
             before = stored.get(page_id)
-            hashed = page_hash(page, self._recipe)
+            hashed = page_hash(page, recipe_of(page, self._recipe, self.settings.embedding_strategy))
             if before is not None and before.page_hash == hashed:
                 self.tally.unchanged += 1
                 batch.pages.pop(page_id, None)
@@ -294,20 +299,28 @@ class Ingestion:
             counter = self.knowledge.embedder
             limit = min(self.settings.chunk_tokens, counter.max_tokens)
             chunks = tuple(chunk_page(page, count_tokens=counter.count_tokens, max_tokens=limit))
+            strategy = strategy_for(page, self.settings.embedding_strategy)
+            if strategy != BLURB:  # the model is asked for those later, a batch at a time
+                chunks = embedded_with(page, chunks, strategy, counter)
         old = before.chunk_ids if before else ()
-        now = {chunk.id for chunk in chunks}
-        return PreparedPage(
-            page=page,
-            manifest=manifest_of(page, hashed, [chunk.id for chunk in chunks]),
-            chunks=chunks,
-            new=tuple(chunk for chunk in chunks if chunk.id not in old),
-            kept=tuple(chunk_id for chunk_id in old if chunk_id in now),
-            removed=tuple(chunk_id for chunk_id in old if chunk_id not in now),
-            stored_before=before is not None,
-        )
+        return prepared_page(page, hashed, chunks, old, stored_before=before is not None)
+
+    async def _add_blurbs(self, batch: Batch) -> None:
+        """What the model says of each chunk. A chunk of which it says nothing is embedded without, as with `title`."""
+        if self.settings.embedding_strategy != BLURB:
+            return
+        old = [chunk_id for prepared in batch.pages.values() for chunk_id in (*prepared.kept, *prepared.removed)]
+        stored = await asyncio.to_thread(self.knowledge.state.chunks, old)
+        known = known_blurbs(found.chunk for found in stored.values())
+        pages = [prepared for prepared in batch.pages.values() if prepared.chunks]
+        written = await asyncio.gather(*(self._blurbs.write(p.page, p.chunks, known.get(p.page.id, {})) for p in pages))
+        for prepared, blurbs in zip(pages, written, strict=True):
+            batch.pages[prepared.page.id] = prepared.with_blurbs(blurbs, self.knowledge.embedder)
+            self.tally.without_blurb += not all(blurbs)
 
     async def _embed_and_start_writing(self, batch: Batch) -> None:
         """Embed a batch while the one before is written, then start writing it. At most two are in memory."""
+        await self._add_blurbs(batch)
         pages = list(batch.pages.values())
         new = [chunk for prepared in pages for chunk in prepared.new]
         try:
@@ -381,14 +394,3 @@ class Ingestion:
                 self.tally.added += 1
             self.tally.chunks += len(prepared.chunks)
             self.tally.embedded += len(prepared.new)
-
-
-async def remove_pages(knowledge: Knowledge, pages: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Delete pages, given as (page id, chunk ids), everywhere. The caller links afterwards."""
-    page_ids = [page_id for page_id, _ in pages]
-    chunk_ids = [chunk_id for _, ids in pages for chunk_id in ids]
-    await asyncio.to_thread(knowledge.state.begin_batch, [], chunk_ids)
-    await asyncio.to_thread(knowledge.state.commit_removal, page_ids)
-    await knowledge.vectors.delete(WIKI, chunk_ids)
-    await knowledge.graph.remove_pages(page_ids)
-    await asyncio.to_thread(knowledge.state.end_batch)

@@ -11,9 +11,9 @@ from graph.knowledge import WIKI, Knowledge
 from graph.parts import parts
 from graph.protocols import GraphStore, VectorStore
 from graph.titles import TitleDictionary
-from ingestion.ingest import recover
 from ingestion.link import graph_page, link_chunks
 from ingestion.points import stored_points
+from ingestion.removal import recover
 from ingestion.verify import VerifyReport, verify
 
 MOVE_BATCH = 500

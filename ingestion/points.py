@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.knowledge import WIKI
-from graph.model import Chunk, Manifest, VectorPoint, embedded_text
+from graph.model import TITLE, Chunk, Manifest, VectorPoint, text_of
 from graph.protocols import Embedder, SparseEmbedder, TokenEmbedder, VectorStore
 
 
@@ -20,7 +20,7 @@ async def embedded_points(
     token_embedder: TokenEmbedder | None = None,
 ) -> list[VectorPoint]:
     """In the order of `chunks`; `manifests` by page id."""
-    texts = [_text(chunk, manifests) for chunk in chunks]
+    texts = [text_of(chunk, manifests[chunk.page_id].title) for chunk in chunks]
     weights: Sequence[dict[int, float] | None] = [None] * len(texts)
     if isinstance(embedder, SparseEmbedder):
         vectors, weights = await embedder.embed_passages_both(texts)
@@ -47,28 +47,27 @@ async def stored_points(
     return [_point(chunk, manifests, dense[chunk.id], learned.get(chunk.id)) for chunk in chunks if chunk.id in dense]
 
 
-def payload_of(manifest: Manifest) -> dict[str, str | int | list[str]]:
-    """What a `SearchFilter` may ask of a vector."""
+def payload_of(manifest: Manifest, strategy: str = TITLE) -> dict[str, str | int | list[str]]:
+    """What a `SearchFilter` may ask of a vector, and which strategy made it where that is not the default one: so
+    vectors from before there was a choice need not be written again."""
     return {
         "source": manifest.source,
         "page_id": manifest.page_id,
         "page_type": manifest.page_type.value,
         "language": manifest.language,
         "categories": list(manifest.categories),
+        **({} if strategy == TITLE else {"strategy": strategy}),
     }
-
-
-def _text(chunk: Chunk, manifests: Mapping[str, Manifest]) -> str:
-    return embedded_text(manifests[chunk.page_id].title, chunk.heading_path, chunk.text)
 
 
 def _point(
     chunk: Chunk, manifests: Mapping[str, Manifest], dense: NDArray[np.float32], sparse: dict[int, float] | None
 ) -> VectorPoint:
+    manifest = manifests[chunk.page_id]
     return VectorPoint(
         chunk_id=chunk.id,
         dense=dense,
-        text=_text(chunk, manifests),
+        text=text_of(chunk, manifest.title),
         sparse=sparse,
-        payload=payload_of(manifests[chunk.page_id]),
+        payload=payload_of(manifest, chunk.strategy),
     )

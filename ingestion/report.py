@@ -42,6 +42,8 @@ class IngestReport:
     links: int
     seconds: float
     warnings: tuple[str, ...] = ()
+    without_blurb: int = 0
+    """Pages of which a chunk was embedded as with `title`, since the model gave no sentence for it."""
 
     @property
     def chunks_per_second(self) -> float:
@@ -64,6 +66,7 @@ class Tally:
     chunks: int = 0
     embedded: int = 0
     linked: int = 0
+    without_blurb: int = 0
     skipped: list[SkippedPage] = field(default_factory=list)
     failed: list[FailedPage] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

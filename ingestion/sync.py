@@ -15,8 +15,9 @@ from graph.parts import parts
 from graph.protocols import Source
 from graph.registry import RegisteredSource, Registry
 from ingestion.batch import Ledger
-from ingestion.ingest import BATCH_PAGES, ingest, remove_pages
+from ingestion.ingest import ingest
 from ingestion.link import link_chunks
+from ingestion.removal import BATCH_PAGES, remove_pages
 from ingestion.report import IngestReport, Progress
 
 DUMP = "mediawiki-xml"

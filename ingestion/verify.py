@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from config.settings import IngestionSettings
 from graph.knowledge import WIKI, Knowledge
 from graph.titles import TitleDictionary
-from ingestion.ingest import recover
 from ingestion.link import chunk_mentions, graph_page, link_chunks
 from ingestion.points import embedded_points
+from ingestion.removal import recover
 
 CHECK_BATCH = 500
 SHOWN = 5

@@ -45,6 +45,7 @@ class Backends:
             graph=self.graph,
             embedder=self.embedder,
             recognizer=self.recognizer,
+            chat=self.chat,
         )
 
     async def close(self) -> None:

@@ -19,14 +19,14 @@ from graph.protocols import Source
 from ingestion.sources.discourse_api import NOT_FOR_US, DiscourseApi, fingerprint
 from ingestion.sources.discourse_export import exported, is_export
 from ingestion.sources.discourse_posts import (
-    STRATEGIES,
+    Excerpts,
     Forum,
     Json,
     Topic,
-    checked_strategy,
     dict_of,
     dicts_of,
     number_of,
+    refuse_strategy,
 )
 from ingestion.sources.kinds import Place, SourceOptions
 from ingestion.sources.polite_http import PageFault, PoliteClient
@@ -36,7 +36,7 @@ POLITE_DELAY = 0.5
 RECHECKED = 50
 """Topics of which nothing new is heard that are read again in each look: edits of old posts are announced nowhere."""
 MAX_CURSOR = 16 * 2**20
-FORM = 1
+FORM = 2
 TOPIC_PATH = re.compile(r"(.*)/t/(?:[^/]{1,300}/)?(\d{1,12})(?:/\d{1,9})?/?")
 CATEGORY_PATH = re.compile(r"(.*)/c/((?:[^/]{1,200}/){0,3}\d{1,9})(?:/l/\w{1,20})?/?")
 OTHER_PATH = re.compile(r"(.*?)(?:/(?:latest|top|new|hot|categories|posts)(?:\.json)?)?/?")
@@ -60,7 +60,6 @@ class Discourse:
     topic: int = 0
     category: str = ""
     """As in its address: "slug/5"."""
-    strategy: str = STRATEGIES[0]
     delay: float = 0.0
     headers: tuple[tuple[str, str], ...] = ()
     kind: str = "discourse"
@@ -99,14 +98,14 @@ class Discourse:
         client = PoliteClient(delay=delay, headers=dict(self.headers), sleep=self.sleep)
         try:
             api = DiscourseApi(self.base, client, self.sleep)
-            forum = Forum(self.name, self.base, self.strategy)
+            forum = Forum(self.name, self.base)
             forum.learn_categories(api.categories())
             yield ForumLook(api, forum, self.topic, self.category)
         finally:
             client.close()
 
     def _settings(self) -> list[str]:
-        return [self.base, str(self.topic), self.category, self.strategy, str(FORM)]
+        return [self.base, str(self.topic), self.category, str(FORM)]
 
     def _checkpoint(self, look: ForumLook) -> Checkpoint:
         topics = {number: [seen.fingerprint, seen.look, seen.posts] for number, seen in look.seen.items()}
@@ -161,7 +160,7 @@ class ForumLook:
 
     def single(self, keys: Iterable[str]) -> Iterator[FeedItem]:
         """`p/…` are posts; `t/…` are topics that could not be read at all."""
-        topics: dict[int, Topic] = {}
+        topics: dict[int, tuple[Topic, Excerpts]] = {}
         for key in keys:
             kind, _, digits = key.partition("/")
             number = number_of(digits)
@@ -173,13 +172,16 @@ class ForumLook:
             else:
                 yield from self._single(key, number, topics)
 
-    def _single(self, key: str, number: int, topics: dict[int, Topic]) -> Iterator[FeedItem]:
+    def _single(self, key: str, number: int, topics: dict[int, tuple[Topic, Excerpts]]) -> Iterator[FeedItem]:
         try:
             post = self.api.post(number)
             topic_number = number_of(post.get("topic_id")) or 0
             if topic_number not in topics:
-                topics[topic_number] = self._learned(self.api.topic(topic_number))
-            item = self.forum.item(post, topics[topic_number])
+                shown = self.api.topic(topic_number)
+                topic, excerpts = topics[topic_number] = self._learned(shown), Excerpts()
+                for other in dicts_of(dict_of(shown.get("post_stream")).get("posts")):
+                    excerpts.note(self.forum.item(other, topic))
+            (item,) = self._in_thread([post], *topics[topic_number])
         except PageFault as fault:
             yield GonePage(key=key) if fault.status in NOT_FOR_US else FailedPage(key=key, reason=fault.reason)
             return
@@ -260,24 +262,23 @@ class ForumLook:
         """All posts of a topic; its first answer holds twenty."""
         stream = dict_of(shown.get("post_stream"))
         posts = dicts_of(stream.get("posts"))
-        first = next((post for post in posts if post.get("post_number") == 1), None)
-        numbered = {number: post for post in posts if (number := number_of(post.get("post_number"))) is not None}
         here = {number_of(post.get("id")) for post in posts}
         ids = [number for value in stream.get("stream") or [] if (number := number_of(value)) is not None]
-        for post in posts:
-            yield self._item(post, topic, first, numbered)
+        excerpts = Excerpts()
+        yield from self._in_thread(posts, topic, excerpts)
         for wanted, found in self.api.rest(topic.id, [number for number in ids if number not in here]):
             if isinstance(found, PageFault):
                 yield from (FailedPage(key=f"p/{number}", reason=found.reason) for number in wanted)
-                continue
-            for post in found:
-                if self.forum.strategy == STRATEGIES[2]:
-                    numbered[number_of(post.get("post_number")) or 0] = post
-                yield self._item(post, topic, first, numbered)
+            else:
+                yield from self._in_thread(found, topic, excerpts)
 
-    def _item(self, post: Json, topic: Topic, first: Json | None, numbered: dict[int, Json]) -> Page | SkippedPage:
-        parent = numbered.get(number_of(post.get("reply_to_post_number")) or 0)
-        return self.forum.item(post, topic, first=first, parent=parent)
+    def _in_thread(self, posts: Sequence[Json], topic: Topic, excerpts: Excerpts) -> Iterator[Page | SkippedPage]:
+        """Posts that came together; each may quote those and the ones before."""
+        items = [self.forum.item(post, topic) for post in posts]
+        for item in items:
+            excerpts.note(item)
+        for post, item in zip(posts, items, strict=True):
+            yield excerpts.in_thread(item, post) if isinstance(item, Page) else item
 
     def _told_of(self, item: Page | SkippedPage | FailedPage, before: Seen, now: Seen) -> Iterator[FeedItem]:
         number = int(item.key.partition("/")[2])
@@ -322,7 +323,7 @@ class ForumLook:
 
 @dataclass(frozen=True, slots=True)
 class DiscourseKind:
-    """Options: `strategy`, and `api_key` with `api_user` for a forum that is not public."""
+    """Options: `api_key` with `api_user` for a forum that is not public."""
 
     name: str = "discourse"
     about: str = "a Discourse forum, a category or topic of it, or its API's answers in files"
@@ -343,9 +344,9 @@ class DiscourseKind:
         return 90 if "topic_list" in listed else 0
 
     def open(self, place: Place, options: SourceOptions) -> Source:
-        strategy = checked_strategy(options.extra)
+        refuse_strategy(options.extra)
         if place.path is not None:
-            return exported(place, options, strategy)
+            return exported(place, options)
         if (parts := _parts(place.url)) is None:
             raise SourceError(f"{place.shown} is no web address; a forum's begins with http:// or https://.")
         base, topic, category = parts
@@ -353,7 +354,7 @@ class DiscourseKind:
         if not (key + user).isprintable() or not (key + user).isascii():
             raise SourceError("The forum's key or user holds characters that no header may; check --option api_key.")
         headers = (("Api-Key", key), ("Api-Username", user or "system")) if key else ()
-        return Discourse(base, options.name, topic, category, strategy, options.delay, headers)
+        return Discourse(base, options.name, topic, category, options.delay, headers)
 
 
 def _parts(url: str) -> tuple[str, int, str] | None:

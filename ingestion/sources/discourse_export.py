@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from graph.errors import SourceError
-from graph.model import FailedPage, SkippedPage, SourceItem
+from graph.model import FailedPage, Page, SkippedPage, SourceItem
 from graph.protocols import Source
 from ingestion.sanitize import printable_name
-from ingestion.sources.discourse_posts import STRATEGIES, Forum, Json, Topic, dict_of, dicts_of, number_of
+from ingestion.sources.discourse_posts import Excerpts, Forum, Json, Topic, dict_of, dicts_of, number_of, why_left_out
 from ingestion.sources.folder_titles import file_start
 from ingestion.sources.kinds import Place, SourceOptions
 
@@ -28,6 +29,15 @@ MARKS = (b'"post_stream"', b'"latest_posts"', b'"topic_list"', b'"category_list"
 POST_MARKS = (b'"cooked"', b'"post_number"', b'"topic_id"')
 
 
+class Version(NamedTuple):
+    """Of a post. The latest counts; of one moment the one that may not be shown, then one that stands in its topic."""
+
+    edited: str
+    left_out: bool
+    in_topic: bool
+    place: str
+
+
 @dataclass(frozen=True, slots=True)
 class DiscourseExport:
     """`root` is a file or a folder of them. A post that is in several files counts once, as it was edited last."""
@@ -35,13 +45,12 @@ class DiscourseExport:
     root: Path
     name: str
     base_url: str = ""
-    strategy: str = STRATEGIES[0]
     kind: str = "discourse"
 
     def read(self) -> Iterator[SourceItem]:
-        forum = Forum(self.name, self.base_url.rstrip("/"), self.strategy)
+        forum = Forum(self.name, self.base_url.rstrip("/"))
         topics: dict[int, Topic] = {}
-        newest: dict[int, tuple[str, str]] = {}
+        newest: dict[int, Version] = {}
         files = list(_files(self.root))
         for path in files:
             for document in _documents(path) or ():
@@ -53,7 +62,7 @@ class DiscourseExport:
             yield from self._told(path, forum, topics, newest)
 
     def _learn(
-        self, document: Json, forum: Forum, topics: dict[int, Topic], newest: dict[int, tuple[str, str]], place: str
+        self, document: Json, forum: Forum, topics: dict[int, Topic], newest: dict[int, Version], place: str
     ) -> None:
         listed = dicts_of(dict_of(document.get("topic_list")).get("topics"))
         for shown in (*listed, *([document] if "post_stream" in document else [])):
@@ -61,12 +70,12 @@ class DiscourseExport:
             if topic.id not in topics or "post_stream" in shown or topic.hidden:
                 topics[topic.id] = topic
         for post in _posts(document):
-            number, edited = number_of(post.get("id")) or 0, str(post.get("updated_at") or "")
-            if number not in newest or edited > newest[number][0]:
-                newest[number] = edited, place
+            number, found = number_of(post.get("id")) or 0, _version(post, document, place)
+            if number not in newest or found[:3] > newest[number][:3]:
+                newest[number] = found
 
     def _told(
-        self, path: Path, forum: Forum, topics: dict[int, Topic], newest: dict[int, tuple[str, str]]
+        self, path: Path, forum: Forum, topics: dict[int, Topic], newest: dict[int, Version]
     ) -> Iterator[SourceItem]:
         documents = _documents(path)
         if documents is None:
@@ -76,28 +85,40 @@ class DiscourseExport:
         for place, document in enumerate(documents):
             posts = list(_posts(document))
             known = known or bool(posts) or "topic_list" in document or "category_list" in document
-            first = next((post for post in posts if post.get("post_number") == 1), None)
-            numbered = {number_of(post.get("post_number")): post for post in posts if "post_stream" in document}
-            told: set[int] = set()
-            for post in posts:
-                number = number_of(post.get("id")) or 0
-                if number in told or newest[number][1] != f"{path}:{place}":
-                    continue
-                told.add(number)
-                topic = topics.get(number_of(post.get("topic_id")) or 0) or forum.topic(
-                    {**post, "id": post.get("topic_id")}
-                )
-                parent = numbered.get(number_of(post.get("reply_to_post_number")))
-                yield forum.item(post, topic, first=first if numbered else None, parent=parent)
+            current = [
+                post
+                for post in posts
+                if newest[number_of(post.get("id")) or 0] == _version(post, document, f"{path}:{place}")
+            ]
+            yield from _items(current, forum, topics)
         if not known:
             yield SkippedPage(key=_key(self.root, path), reason="no answer of Discourse's API")
 
 
-def exported(place: Place, options: SourceOptions, strategy: str) -> Source:
+def _version(post: Json, document: Json, place: str) -> Version:
+    return Version(str(post.get("updated_at") or ""), bool(why_left_out(post)), "post_stream" in document, place)
+
+
+def _items(posts: Sequence[Json], forum: Forum, topics: Mapping[int, Topic]) -> Iterator[SourceItem]:
+    """The pages of one document's posts, each once; those of one topic may quote one another."""
+    threads: dict[int, Excerpts] = {}
+    items: dict[int, tuple[Json, Page | SkippedPage]] = {}
+    for post in posts:
+        number = number_of(post.get("topic_id")) or 0
+        topic = topics.get(number) or forum.topic({**post, "id": post.get("topic_id")})
+        item = forum.item(post, topic)
+        if items.setdefault(number_of(post.get("id")) or 0, (post, item))[1] is item:
+            threads.setdefault(number, Excerpts()).note(item)
+    for post, item in items.values():
+        excerpts = threads[number_of(post.get("topic_id")) or 0]
+        yield excerpts.in_thread(item, post) if isinstance(item, Page) else item
+
+
+def exported(place: Place, options: SourceOptions) -> Source:
     assert place.path is not None
     if not is_export(place):
         raise SourceError(f"{place.shown} holds no answer of Discourse's API; give its JSON files, or the forum's URL.")
-    return DiscourseExport(place.path, options.name, options.base_url, strategy)
+    return DiscourseExport(place.path, options.name, options.base_url)
 
 
 def is_export(place: Place) -> bool:

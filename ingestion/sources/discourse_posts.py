@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from graph.errors import SourceError
-from graph.model import Link, Page, PageType, SkippedPage
+from graph.model import Link, Page, PageType, Post, SkippedPage
 from ingestion.page_types import STUB_CHARACTERS
 from ingestion.posts import post_text
 from ingestion.sanitize import clean_title
 
 Json = dict[str, Any]
-STRATEGIES = ("title", "title+op", "title+op+parent")
-"""What is embedded beside a post's own words (mission.md §1.6); the first is the best, and the default."""
-OTHER_STRATEGIES = ("bare", "llm-blurb")
 MIN_CHARACTERS = 35
 EXCERPT = 300
-"""Characters of the first or the parent post that are put before a post by the strategies that do so."""
+"""Characters of the first or the parent post that some strategies embed with a post."""
 REGULAR = 1
 """The type of posts that people write; others are small actions ("closed", "pinned") and whispers among staff."""
+ROLES = ("admin", "moderator", "staff")
 TOPIC_LINK = re.compile(r"/t/(?:[^/?#]{1,300}/)?(\d{1,12})(?:/\d{1,9})?(?:[/?#]|$)")
 
 
@@ -44,7 +42,6 @@ class Forum:
     source: str
     base: str = ""
     """The forum's address, without a slash at its end; "" where it is not known: then addresses are relative."""
-    strategy: str = STRATEGIES[0]
     categories: dict[int, Json] = field(default_factory=dict)
     titles: dict[int, str] = field(default_factory=dict)
 
@@ -88,10 +85,8 @@ class Forum:
             category = number_of(found.get("parent_category_id"))
         return ""
 
-    def item(
-        self, post: Json, topic: Topic, *, first: Json | None = None, parent: Json | None = None
-    ) -> Page | SkippedPage:
-        """The page of a post, or why it has none. `first` and `parent` are for the strategies that want them."""
+    def item(self, post: Json, topic: Topic) -> Page | SkippedPage:
+        """The page of a post, or why it has none; without the excerpts, which `in_thread` adds."""
         key = key_of(post)
         if reason := topic.hidden or why_left_out(post):
             return SkippedPage(key=key, reason=reason)
@@ -100,33 +95,27 @@ class Forum:
             return SkippedPage(key=key, reason=f"shorter than {MIN_CHARACTERS} characters")
         number = number_of(post.get("post_number")) or 1
         title = topic.title or f"Topic {topic.id}"
-        before = "".join(self._excerpts(first, parent, number))
+        place = f"{self.base}/t/{topic.slug or '-'}/{topic.id}"
+        parent = number_of(post.get("reply_to_post_number"))
         return Page(
             source=self.source,
             key=key,
             title=title,
-            text=before + cleaned.text,
-            url=f"{self.base}/t/{topic.slug or '-'}/{topic.id}/{number}",
+            text=cleaned.text,
+            url=f"{place}/{number}",
             page_type=PageType.ARTICLE if len(cleaned.text) >= STUB_CHARACTERS else PageType.STUB,
             revision=str(number_of(post.get("version")) or ""),
             modified=_time(post.get("updated_at") or post.get("created_at")),
             links=tuple(dict.fromkeys(self._titled(cleaned.links, title))),
             categories=topic.categories,
-            sections=() if before else cleaned.sections,
+            sections=cleaned.sections,
+            post=Post(
+                number=number,
+                author=clean_title(str(post.get("username") or "")),
+                author_role=next((role for role in ROLES if post.get(role) is True), ""),
+                reply_to=f"{place}/{parent}" if parent else "",
+            ),
         )
-
-    def _excerpts(self, first: Json | None, parent: Json | None, number: int) -> Iterator[str]:
-        """What stands before a post when it is embedded; as quotes, so that readers see it is not its own."""
-        if number == 1 or self.strategy == STRATEGIES[0]:
-            return
-        wanted = [first, parent] if self.strategy == STRATEGIES[2] else [first]
-        for number_, post in enumerate(wanted):
-            again = number_ and post is not None and first is not None and post.get("id") == first.get("id")
-            if post is None or again or why_left_out(post):
-                continue
-            words = " ".join(post_text(str(post.get("cooked") or "")).text.split())
-            if words:
-                yield f"> {words[:EXCERPT].rstrip()}{'…' if len(words) > EXCERPT else ''}\n\n"
 
     def _titled(self, links: tuple[Link, ...], own: str) -> Iterator[Link]:
         """Links to other topics of this forum, as titles."""
@@ -136,6 +125,28 @@ class Forum:
             target = self.titles.get(int(match[1]), "") or link.shown if match else ""
             if target and target != own and not target.startswith(("http://", "https://")):
                 yield Link(target=target, shown=link.shown)
+
+
+@dataclass(slots=True)
+class Excerpts:
+    """How the posts of one topic begin, by their numbers. Only what is itself a page is quoted: so what is hidden,
+    deleted, among staff or too short never gets into another post's vector."""
+
+    beginnings: dict[int, str] = field(default_factory=dict)
+
+    def note(self, item: Page | SkippedPage) -> None:
+        if isinstance(item, Page) and item.post is not None:
+            words = " ".join(item.text.split())
+            cut = f"{words[:EXCERPT].rstrip()}…" if len(words) > EXCERPT else words
+            self.beginnings.setdefault(item.post.number, cut)
+
+    def in_thread(self, page: Page, post: Json) -> Page:
+        """The page with what it may quote of its topic; a parent that is the opening post is quoted once."""
+        if page.post is None or page.post.number == 1:
+            return page
+        parent = number_of(post.get("reply_to_post_number")) or 1
+        quoted = self.beginnings.get(parent, "") if parent not in (1, page.post.number) else ""
+        return replace(page, post=replace(page.post, opening=self.beginnings.get(1, ""), parent=quoted))
 
 
 def key_of(post: Json) -> str:
@@ -152,13 +163,13 @@ def why_left_out(post: Json) -> str:
     return "" if kind in (None, REGULAR) else "not a post but a small action or a whisper"
 
 
-def checked_strategy(options: Mapping[str, str]) -> str:
-    given = options.get("strategy", STRATEGIES[0])
-    if given in OTHER_STRATEGIES:
-        raise SourceError(f'The strategy "{given}" cannot be used yet; choose one of: {", ".join(STRATEGIES)}.')
-    if given not in STRATEGIES:
-        raise SourceError(f'"{given[:30]}" is no strategy for posts; choose one of: {", ".join(STRATEGIES)}.')
-    return given
+def refuse_strategy(options: Mapping[str, str]) -> None:
+    """It was an option of forums before it was a setting; one that did nothing would not be noticed."""
+    if options.get("strategy", "title") != "title":
+        raise SourceError(
+            "The option strategy of a forum is now the setting ingestion.embedding_strategy; set that, and ingest the "
+            "forum again without the option."
+        )
 
 
 def number_of(value: object) -> int | None:

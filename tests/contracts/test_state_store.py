@@ -79,6 +79,17 @@ def test_a_page_comes_back_as_it_was_given(state: StateStore) -> None:
     assert state.live_ids() == {first.id, second.id}
 
 
+def test_a_chunk_keeps_how_it_was_embedded(state: StateStore) -> None:
+    manifest, (first, second), names = page("Nets", "Tarred twine.", "Knots.")
+    quoting = replace(first, strategy="title+op", context="> Which twine?")
+    state.commit_pages([(manifest, [quoting, second], names)])
+    found = state.chunks([first.id, second.id])
+    assert {key: stored.chunk for key, stored in found.items()} == {first.id: quoting, second.id: second}
+    assert list(state.neighbours(second.id, 1)) == [quoting, second]
+    state.commit_pages([(manifest, [first, second], names)])
+    assert state.chunks([first.id])[first.id].chunk == first
+
+
 def test_manifests_are_ordered_by_page_id_and_can_be_of_one_source(state: StateStore) -> None:
     keys = [f"{letter}{number}" for letter in "bacé" for number in range(300)]
     state.commit_pages([page(key, source=source) for key in keys for source in ("wiki", "docs")])

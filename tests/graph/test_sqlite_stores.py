@@ -49,6 +49,20 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_alone(
     assert path.read_bytes() == before
 
 
+def test_a_manifest_from_before_there_were_strategies_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    state = SqliteState(path)
+    committed = page("Nets", "Tarred twine.")
+    state.commit_pages([committed])
+    state.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE contexts")
+    state = SqliteState(path)
+    assert [stored.chunk for stored in state.chunks(committed[0].chunk_ids).values()] == committed[1]
+    state.commit_removal([committed[0].page_id])
+    state.close()
+
+
 @pytest.mark.parametrize("opener", STORES)
 @pytest.mark.parametrize(
     "content", [b"not a database at all, but longer than a header" * 10, b"SQLite format 3\0garbage" * 200]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from graph.errors import DependencyDownError, SourceError
 from graph.knowledge import WIKI, Knowledge
 from graph.model import FailedPage, PageType, SkippedPage
-from ingestion.ingest import ingest, recover, remove_pages
+from ingestion.ingest import ingest
+from ingestion.removal import recover, remove_pages
 from ingestion.report import IngestReport, Progress
 from ingestion.verify import repair, verify
 from tests.fakes import HashEmbedder

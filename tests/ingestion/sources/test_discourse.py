@@ -12,7 +12,7 @@ import pytest
 
 from graph.errors import SourceError
 from graph.feed import Checkpoint, FeedItem, GonePage, UnchangedPage
-from graph.model import FailedPage, Link, Page, PageType, SkippedPage
+from graph.model import FailedPage, Link, Page, PageType, Post, SkippedPage
 from ingestion.sources.discourse import KIND, Discourse
 from ingestion.sources.discourse_export import DiscourseExport
 from ingestion.sources.kinds import Place, SourceOptions
@@ -120,22 +120,99 @@ async def test_what_not_everybody_may_read_is_never_a_page() -> None:
     }
 
 
-async def test_strategies() -> None:
+TAIL = "It is said at some length, so that it counts as a post."
+
+
+async def test_what_a_post_says_of_its_topic() -> None:
     forum = forum_of(0)
     topic = forum.add_topic("Boats")
-    forum.add_post(topic, long("First."))
-    forum.add_post(topic, long("Second."), reply_to_post_number=1)
-    last = forum.add_post(topic, long("Third."), reply_to_post_number=2)
-    tail = "It is said at some length, so that it counts as a post."
-    wanted = {
-        "title": f"Third. {tail}",
-        "title+op": f"> First. {tail}\n\nThird. {tail}",
-        "title+op+parent": f"> First. {tail}\n\n> Second. {tail}\n\nThird. {tail}",
-    }
+    first = forum.add_post(topic, long("First."), username="eve", admin=True, moderator=True)
+    second = forum.add_post(topic, long("Second."), reply_to_post_number=1, moderator=True, staff=True)
+    third = forum.add_post(topic, long("Third."), reply_to_post_number=2)
+    fourth = forum.add_post(topic, f"<p>{'Fourth word. ' * 40}</p>")
+    fifth = forum.add_post(topic, long("Fifth."), reply_to_post_number=4)
     async with serving(forum) as site:
-        for strategy, text in wanted.items():
-            pages = {page.key: page.text for page in only(await read(source(site, strategy=strategy)), Page)}
-            assert pages[f"p/{last}"] == text
+        pages = {page.key: page for page in only(await read(source(site)), Page)}
+    posts = {number: pages[f"p/{number}"].post for number in (first, second, third, fifth)}
+    place = f"{site.url}/t/boats/{topic}"
+    opening = f"First. {TAIL}"
+    assert posts == {
+        first: Post(number=1, author="eve", author_role="admin"),
+        second: Post(number=2, author="ann", author_role="moderator", reply_to=f"{place}/1", opening=opening),
+        third: Post(number=3, author="ann", reply_to=f"{place}/2", opening=opening, parent=f"Second. {TAIL}"),
+        fifth: Post(number=5, author="ann", reply_to=f"{place}/4", opening=opening, parent=posts[fifth].parent),
+    }
+    parent = posts[fifth].parent
+    assert parent.endswith("…")
+    assert len(parent) <= 301
+    assert pages[f"p/{fourth}"].text.startswith(parent[:-1])
+    assert pages[f"p/{third}"].text == f"Third. {TAIL}"
+
+
+SECRETS: dict[str, Json] = {
+    "hidden": {"hidden": True},
+    "hidden text": {"cooked_hidden": True},
+    "deleted": {"deleted_at": "2024-05-01T00:00:00Z"},
+    "deleted by its author": {"user_deleted": True},
+    "a whisper among staff": {"post_type": 4},
+    "a moderator's action": {"post_type": 2},
+    "short": {"cooked": "<p>Secret.</p>"},
+}
+
+
+def quoting_forum(marks: Json, *, hide: int) -> FakeForum:
+    """A topic of thirty posts, of which one must not be quoted by the post that answers it, nor by those after it."""
+    forum = FakeForum()
+    topic = forum.add_topic("Boats")
+    for number in range(1, 31):
+        post = {"cooked": long(f"Remark {number}."), "reply_to_post_number": number - 1 or None}
+        forum.add_post(topic, **(post | {"cooked": long("Secret.")} | marks if number == hide else post))
+    return forum
+
+
+@pytest.mark.parametrize("hide", [1, 2, 25])
+@pytest.mark.parametrize("why", list(SECRETS))
+async def test_what_not_everybody_may_read_is_never_quoted(why: str, hide: int, tmp_path: Path) -> None:
+    forum = quoting_forum(SECRETS[why], hide=hide)
+    async with serving(forum) as site:
+        found = [
+            *await read(source(site)),
+            *await asyncio.to_thread(lambda: list(source(site).pages([f"p/{hide + 1}"]))),
+        ]
+    recorded = {**forum.topics[1], "post_stream": {"posts": list(forum.posts.values())}}
+    (tmp_path / "topic.json").write_text(json.dumps(recorded))
+    for items in (found, await read(DiscourseExport(tmp_path, "x"))):
+        pages = only(items, Page)
+        assert len({page.key for page in pages}) == 29
+        assert not any("Secret" in repr(page) for page in pages)
+        assert all(page.post.parent for page in pages if page.post and page.post.number > max(hide + 1, 2))
+
+
+async def test_a_post_that_was_hidden_since_is_not_quoted_any_more() -> None:
+    forum = quoting_forum({}, hide=1)
+    async with serving(forum) as site:
+        items = await read(source(site))
+        assert sum("Secret" in repr(page) for page in only(items, Page)) == 30
+        forum.posts[1]["hidden"] = True
+        found = await look_again(source(site), items)
+    assert keys(found, Page) == ids(*range(2, 31))
+    assert keys(found, GonePage) == ids(1)
+    assert not any("Secret" in repr(page) for page in only(found, Page))
+
+
+@pytest.mark.parametrize("names", [("a.json", "b.json"), ("b.json", "a.json")])
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_post_that_another_file_says_is_hidden_is_not_quoted(
+    tmp_path: Path, names: tuple[str, str], later: bool
+) -> None:
+    forum = quoting_forum({}, hide=1)
+    recorded = {**forum.topics[1], "post_stream": {"posts": list(forum.posts.values())}}
+    (tmp_path / names[0]).write_text(json.dumps(recorded))
+    hidden = {**forum.posts[1], "hidden": True} | ({"updated_at": forum.now()} if later else {})
+    (tmp_path / names[1]).write_text(json.dumps({"latest_posts": [hidden]}))
+    pages = only(await read(DiscourseExport(tmp_path, "x")), Page)
+    assert len(pages) == 29
+    assert not any("Secret" in repr(page) for page in pages)
 
 
 async def test_one_topic_or_one_category() -> None:
@@ -163,7 +240,7 @@ async def test_new_posts_edits_and_deletions() -> None:
         forum.posts[31]["hidden"] = True
         forum.edit(32, "<p>Withdrawn.</p>")
         found = await look_again(source(site), items)
-        assert keys(found, Page) == ids(new, started, 3)
+        assert keys(found, Page) == ids(new, started, 3, 6, 7)  # the last two answer the third
         assert keys(found, GonePage) == ids(30, 31, 32)
         assert not only(found, FailedPage)
         again = await look_again(source(site), found)
@@ -325,9 +402,9 @@ async def test_how_sure_it_is() -> None:
     async with serving(lambda _: Reply(body=b"<html>")) as site:
         assert await asyncio.to_thread(KIND.fits, Place(shown="x", url=site.url)) == 0
     assert await asyncio.to_thread(KIND.fits, Place(shown="x", url="http://127.0.0.1:1/")) == 0
-    for strategy in ("bare", "llm-blurb", "x"):
-        with pytest.raises(SourceError, match="strategy"):
-            KIND.open(Place(shown="x", url=site.url), SourceOptions(name="x", extra={"strategy": strategy}))
+    KIND.open(Place(shown="x", url=site.url), SourceOptions(name="x", extra={"strategy": "title"}))
+    with pytest.raises(SourceError, match=r"setting ingestion\.embedding_strategy"):
+        KIND.open(Place(shown="x", url=site.url), SourceOptions(name="x", extra={"strategy": "title+op"}))
 
 
 def place_of(root: Path) -> Place:
