@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from config.settings import IngestionSettings
 from graph.knowledge import WIKI, Knowledge
+from graph.model import text_of
+from graph.parts import parts
 from graph.titles import TitleDictionary
 from ingestion.link import chunk_mentions, graph_page, link_chunks
 from ingestion.points import embedded_points
@@ -55,6 +57,8 @@ class Faults:
     unlinked: frozenset[str]
     mentions_wrong: frozenset[str]
     titles_wrong: frozenset[str]
+    tokens_missing: frozenset[str]
+    tokens_orphaned: frozenset[str]
 
     def disagreements(self) -> Iterator[Disagreement]:
         for kind, text in KINDS.items():
@@ -74,6 +78,8 @@ KINDS = {
     "unlinked": "chunks whose mentions are out of date",
     "mentions_wrong": "chunks whose mentions are not what their text says",
     "titles_wrong": "entities whose titles are not what the pages say",
+    "tokens_missing": "live chunks without token vectors",
+    "tokens_orphaned": "token vectors of chunks that are not live",
 }
 
 
@@ -94,6 +100,7 @@ async def find_faults(knowledge: Knowledge) -> Faults:
     pages = await asyncio.to_thread(lambda: {m.page_id for m in state.all_manifests() if not m.redirect_to})
     vectors = await knowledge.vectors.ids(WIKI)
     graph_pages, graph_chunks = await knowledge.graph.ids()
+    tokens = await asyncio.to_thread(knowledge.tokens.ids) if knowledge.tokens else set()
     titles = await asyncio.to_thread(lambda: TitleDictionary.build(state.titles()))
     known = await knowledge.graph.titled_entities()
     wrong_titles = {key for key in {*known, *titles.entities} if known.get(key) != titles.entities.get(key)}
@@ -108,6 +115,8 @@ async def find_faults(knowledge: Knowledge) -> Faults:
         unlinked=frozenset(await asyncio.to_thread(state.unlinked, len(live) + 1)),
         mentions_wrong=frozenset(await _wrong_mentions(knowledge, sorted(live), titles)),
         titles_wrong=frozenset(wrong_titles),
+        tokens_missing=frozenset(live - tokens) if knowledge.token_embedder else frozenset(),
+        tokens_orphaned=frozenset(tokens - live),
     )
 
 
@@ -129,6 +138,7 @@ async def repair(knowledge: Knowledge, settings: IngestionSettings) -> VerifyRep
     await knowledge.graph.remove_chunks(sorted(faults.graph_chunks_orphaned))
     await knowledge.graph.remove_pages(sorted(faults.graph_pages_orphaned))
     await _embed_again(knowledge, sorted(faults.vectors_missing), settings.batch_chunks)
+    await _mend_tokens(knowledge, faults, settings.batch_chunks)
     chunks = faults.graph_chunks_missing | faults.mentions_wrong
     pages = await asyncio.to_thread(_pages_of, knowledge, sorted(chunks))
     await asyncio.to_thread(knowledge.state.unlink_pages, sorted(pages | faults.graph_pages_missing))
@@ -153,5 +163,19 @@ async def _embed_again(knowledge: Knowledge, chunk_ids: Sequence[str], size: int
         stored = await asyncio.to_thread(knowledge.state.chunks, batch)
         chunks = [found.chunk for found in stored.values()]
         manifests = await asyncio.to_thread(knowledge.state.manifests, sorted({chunk.page_id for chunk in chunks}))
-        points = await embedded_points(knowledge.embedder, chunks, manifests)
+        points = await embedded_points(knowledge.embedder, chunks, manifests, knowledge.token_embedder)
         await knowledge.vectors.upsert(WIKI, points)
+
+
+async def _mend_tokens(knowledge: Knowledge, faults: Faults, size: int) -> None:
+    """Also for a store from before late interaction was switched on."""
+    if (tokens := knowledge.tokens) is None:
+        return
+    await asyncio.to_thread(tokens.delete, sorted(faults.tokens_orphaned))
+    if (embedder := knowledge.token_embedder) is None:
+        return
+    for batch in parts(sorted(faults.tokens_missing - faults.vectors_missing), size):
+        stored = await asyncio.to_thread(knowledge.state.chunks, batch)
+        texts = [text_of(found.chunk, found.title) for found in stored.values()]
+        vectors = await embedder.embed_passages(texts)
+        await asyncio.to_thread(tokens.put, dict(zip(stored, vectors, strict=True)))

@@ -10,9 +10,21 @@ from config.settings import Settings
 from graph.breaker import Breaker
 from graph.home import HomeLock
 from graph.knowledge import Knowledge
-from graph.protocols import ChatModel, Embedder, GraphStore, PageFetcher, Reranker, StateStore, VectorStore, WebSearch
+from graph.protocols import (
+    ChatModel,
+    Embedder,
+    GraphStore,
+    PageFetcher,
+    Reranker,
+    StateStore,
+    TokenEmbedder,
+    TokenStore,
+    VectorStore,
+    WebSearch,
+)
 from graph.recognizer import Recognizer
 from server.graph_leg import WalkCache
+from server.rerank.late import LateInteraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +42,9 @@ class Backends:
     web: WebSearch | None
     fetcher: PageFetcher | None
     personas: dict[str, Persona]
+    tokens: TokenStore | None = None
+    """Closed by `vectors`, which writes to it."""
+    token_embedder: TokenEmbedder | None = None
     walks: WalkCache = field(default_factory=WalkCache)
     breakers: Mapping[str, Breaker] = field(default_factory=dict)
     """Of the legs that need a server, and of the "llm"; what is in the home folder is not given up on when it is slow.
@@ -45,12 +60,22 @@ class Backends:
             graph=self.graph,
             embedder=self.embedder,
             recognizer=self.recognizer,
+            tokens=self.tokens,
+            token_embedder=self.token_embedder,
             chat=self.chat,
         )
 
+    @property
+    def late(self) -> LateInteraction | None:
+        """None where it is off."""
+        if self.token_embedder is None or self.tokens is None:
+            return None
+        return LateInteraction(self.token_embedder, self.tokens)
+
     async def close(self) -> None:
         """Close what was opened, in reverse order; `state` and then the lock last, as the others may need them."""
-        for part in (self.fetcher, self.web, self.chat, self.reranker, self.embedder, self.graph, self.vectors):
+        models = (self.chat, self.reranker, self.token_embedder, self.embedder)
+        for part in (self.fetcher, self.web, *models, self.graph, self.vectors):
             if part is not None:
                 await part.close()
         self.state.close()

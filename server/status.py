@@ -11,7 +11,7 @@ from pathlib import Path
 
 from config.settings import Settings
 from graph.graph_model import GraphCounts
-from graph.home import SOURCES_FILE, STATE_FILE, Holder, HomeLock, HomeStamp
+from graph.home import SOURCES_FILE, STATE_FILE, TOKENS_FILE, Holder, HomeLock, HomeStamp
 from graph.model import PageType
 from graph.registry import DeadLetter, RegisteredSource
 from graph.sqlite_registry import SqliteRegistry
@@ -45,6 +45,8 @@ class StoreStatus:
     unfinished: int = 0
     """Chunks of a batch that is being written, or was cut short; the next ingestion finishes it."""
     bytes: int = 0
+    token_bytes: int = 0
+    """Of these, what late interaction's token vectors take; it stays when that is switched off."""
 
 
 async def status_of(settings: Settings) -> StoreStatus:
@@ -68,7 +70,8 @@ async def status_of(settings: Settings) -> StoreStatus:
         sources=sources,
         failed=tuple(await asyncio.to_thread(dead_letters, home)),
         unfinished=unfinished,
-        bytes=_size(home),
+        bytes=_size(home, "*"),
+        token_bytes=_size(home, f"{TOKENS_FILE}*"),
     )
 
 
@@ -104,10 +107,10 @@ def _read_state(home: Path) -> tuple[tuple[SourceStatus, ...], int]:
     ), unfinished
 
 
-def _size(home: Path) -> int:
+def _size(home: Path, pattern: str) -> int:
     """Bytes on the disk: the vector engine sets aside files that are mostly holes."""
     total = 0
-    for path in home.rglob("*"):
+    for path in home.rglob(pattern):
         try:
             total += BLOCK * path.lstat().st_blocks
         except FileNotFoundError:

@@ -89,6 +89,8 @@ def _explained(item: EvidenceView) -> Iterable[str]:
         yield f"path: {' → '.join(provenance.path)}"
     if provenance.boost != 1.0:
         yield f"boost: {provenance.boost:g}"
+    if provenance.late_score is not None:
+        yield f"late interaction: {provenance.late_score:.2f}"
     if provenance.rerank_score is not None:
         yield f"cross-encoder: {provenance.rerank_score:+.2f}"
     if provenance.duplicates:

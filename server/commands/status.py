@@ -60,13 +60,17 @@ def _print(status: StoreStatus, server: Readiness | None, out: Printer) -> None:
             f"{counts.entities:,} entities, {counts.mentions:,} mentions, {counts.links:,} links, "
             f"{counts.categories:,} categories",
         ),
-        ("disk", f"{status.bytes / 1e6:,.1f} MB"),
+        ("disk", f"{status.bytes / 1e6:,.1f} MB{_of_tokens(status)}"),
     ]
     if status.failed:
         rows.append(("failed", f"{len(status.failed):,} pages; `trivet status --failed` names them"))
     if status.unfinished:
         rows.append(("unfinished", f"{status.unfinished:,} chunks of a batch under way or cut short"))
     out.pairs(rows)
+
+
+def _of_tokens(status: StoreStatus) -> str:
+    return f", of which {status.token_bytes / 1e6:,.1f} MB token vectors" if status.token_bytes else ""
 
 
 def _print_failed(status: StoreStatus, out: Printer) -> None:

@@ -107,6 +107,7 @@ class ProvenanceView(Struct, frozen=True, kw_only=True):
     boost: float
     rerank_score: float | None
     duplicates: tuple[str, ...]
+    late_score: float | None = None
 
 
 class EvidenceView(Struct, frozen=True, kw_only=True):
@@ -253,6 +254,7 @@ def _provenance(provenance: Provenance) -> ProvenanceView:
         entities=provenance.entities,
         path=provenance.path,
         boost=provenance.boost,
+        late_score=provenance.late_score,
         rerank_score=provenance.rerank_score,
         duplicates=provenance.duplicates,
     )

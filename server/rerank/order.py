@@ -1,4 +1,4 @@
-"""The cross-encoder's say: a second order, fused with the first, and how sure it is (mission.md §4.6, §5.6)."""
+"""What late interaction and the cross-encoder say of the order, and how sure the latter is (mission.md §4.6, §5.6)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 
 from config.settings import AnswerSettings, RerankSettings
 from graph.errors import DependencyError
+from graph.model import Provenance
 from graph.protocols import Reranker
 from server.candidates import Candidate
-from server.legs import OFF, OK
+from server.legs import OFF, OK, guarded
 from server.model import Zone
+from server.rerank.late import LateInteraction
 
 RANK_CONSTANT = 1
 """The k of fusing two orders of the same few candidates, chosen on hotpotqa_pool; 60 would level twenty ranks."""
+LATE_SECONDS = 1.0
+"""For comparing token vectors, which takes 30 ms; a machine that is that busy goes on without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +28,45 @@ class RerankedOrder:
     status: str
     best: float | None = None
     """The best logit, None where nothing was scored."""
+    late: str = OFF
+    """What became of late interaction."""
 
 
 async def reranked(
+    question: str,
+    candidates: Sequence[Candidate],
+    reranker: Reranker | None,
+    settings: RerankSettings,
+    late: LateInteraction | None = None,
+) -> RerankedOrder:
+    """First the quick comparison of many, then the thorough reading of the best of them; each order is fused with the
+    one before."""
+    candidates, status = await compared(question, candidates, late, settings)
+    return replace(await read(question, candidates, reranker, settings), late=status)
+
+
+async def compared(
+    question: str, candidates: Sequence[Candidate], late: LateInteraction | None, settings: RerankSettings
+) -> tuple[Sequence[Candidate], str]:
+    """Late interaction over the first candidates, and what became of it. What has no token vectors keeps its place."""
+    if late is None or not settings.late_interaction:
+        return candidates, OFF
+    head = list(candidates[: settings.late_candidates])
+    asked = late.score(question, [candidate.hit.key for candidate in head])
+    scores, status = (found := await guarded("late interaction", asked, seconds=LATE_SECONDS)).found, found.status
+    if scores is None:
+        return candidates, status
+    chunks = sum(candidate.chunk is not None for candidate in head)
+    lacking = chunks - sum(score is not None for score in scores)
+    if lacking:
+        status = f"ok ({lacking} of {chunks} chunks have no token vectors; `trivet verify --repair` makes them)"
+    return [*blend_late(head, scores, weight=settings.late_weight), *candidates[len(head) :]], status
+
+
+async def read(
     question: str, candidates: Sequence[Candidate], reranker: Reranker | None, settings: RerankSettings
 ) -> RerankedOrder:
-    """Score the first candidates within the time budget. What is not scored keeps its fused place."""
+    """Let the cross-encoder score the first candidates within the time budget. What is not scored keeps its place."""
     if reranker is None or not settings.enabled:
         return RerankedOrder(tuple(candidates), OFF)
     if not candidates:
@@ -48,26 +85,37 @@ async def reranked(
 
 
 def blend(candidates: Sequence[Candidate], scores: Sequence[float | None], *, weight: float) -> list[Candidate]:
-    """Fuse the fused order and the cross-encoder's by reciprocal rank; who was not scored has the same rank in both.
+    """Fuse the order so far and the cross-encoder's.
 
     A cross-encoder reads each passage alone and so throws away the second hop, which answers only together with
     the first; the prior order knows it. `weight` is the cross-encoder's share: on hotpotqa_pool recall@5 is .938 at
     0, .946 at .3 and .850 at 1.
     """
+    in_order = ((candidates[n], scores[n]) for n in fused_order(scores, weight=weight))
+    return [_with(c, replace(c.hit.provenance, rerank_score=score)) for c, score in in_order]
+
+
+def blend_late(candidates: Sequence[Candidate], scores: Sequence[float | None], *, weight: float) -> list[Candidate]:
+    """Fuse the fused order and late interaction's, which reads each passage alone as well."""
+    in_order = ((candidates[n], scores[n]) for n in fused_order(scores, weight=weight))
+    return [_with(c, replace(c.hit.provenance, late_score=score)) for c, score in in_order]
+
+
+def fused_order(scores: Sequence[float | None], *, weight: float) -> list[int]:
+    """Places in their new order, by reciprocal rank in the order so far and in that of the scores, which has the share
+    `weight`; who was not scored has the same rank in both."""
     scored = [n for n, score in enumerate(scores) if score is not None]
     by_score = sorted(scored, key=lambda n: (-(scores[n] or 0.0), n))
     # Among the places that the scored ones hold, so that the others keep theirs.
     second = dict(zip(by_score, scored, strict=True))
     value = [
         (1 - weight) / (RANK_CONSTANT + n + 1) + weight / (RANK_CONSTANT + second.get(n, n) + 1)
-        for n in range(len(candidates))
+        for n in range(len(scores))
     ]
-    order = sorted(range(len(candidates)), key=lambda n: (-value[n], n))
-    return [_with_score(candidates[n], scores[n]) for n in order]
+    return sorted(range(len(scores)), key=lambda n: (-value[n], n))
 
 
-def _with_score(candidate: Candidate, score: float | None) -> Candidate:
-    provenance = replace(candidate.hit.provenance, rerank_score=score)
+def _with(candidate: Candidate, provenance: Provenance) -> Candidate:
     return replace(candidate, hit=replace(candidate.hit, provenance=provenance))
 
 

@@ -55,6 +55,7 @@ async def test_explain_says_why_each_piece_is_there(client: Client) -> None:
         "boost": 1.0,
         "rerank_score": 7.5,
         "duplicates": [],
+        "late_score": None,
     }
     assert first["context"] == EVIDENCE[0].context
     assert body["evidence"][1]["context"] == EVIDENCE[1].text
