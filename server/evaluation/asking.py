@@ -13,6 +13,7 @@ from server.evaluation.dataset import JudgedQuestion
 from server.evaluation.results import BASE, Confidence, Kind, Run
 from server.evaluation.stages import (
     Found,
+    RememberingReranker,
     final_run,
     graph_run,
     keys_of,
@@ -59,53 +60,75 @@ class Variant:
         return cls(ablation=ablation, backends=replace(backends, settings=settings, walks=walks))
 
 
-async def ask_all(
-    questions: Sequence[JudgedQuestion], source: str, backends: Backends, ablations: Sequence[Ablation] = ()
-) -> tuple[tuple[Run, ...], tuple[Confidence, ...]]:
-    """Each question through each run; runs in the order of the table, and how sure the last one was of each."""
-    variants = [Variant.of(ablation, backends) for ablation in ablations]
-    # Models load and the graph's snapshot is built with the first question; that is not its latency.
-    await _ask(questions[0], source, backends, variants, defaultdict(_Rows))
-    rows: defaultdict[str, _Rows] = defaultdict(_Rows)
-    sure = [await _ask(judged, source, backends, variants, rows) for judged in questions]
-    described = {**RUNS, **{v.ablation.name: ("ablation", v.ablation.says) for v in variants}}
-    runs = tuple(
-        Run(
-            name=name,
-            kind=kind,
-            says=says,
-            documents=tuple(rows[name].documents),
-            milliseconds=tuple(rows[name].milliseconds),
-        )
-        for name, (kind, says) in described.items()
-    )
-    return runs, tuple(sure)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Asks one question after the other and notes what each run returned."""
 
+    source: str
+    backends: Backends
+    memory: RememberingReranker | None
+    variants: tuple[Variant, ...]
+    rows: defaultdict[str, _Rows] = field(default_factory=lambda: defaultdict(_Rows))
 
-async def _ask(
-    judged: JudgedQuestion, source: str, backends: Backends, variants: Sequence[Variant], rows: defaultdict[str, _Rows]
-) -> Confidence:
-    question = Question(text=judged.text, use_web=False)
+    @classmethod
+    def of(cls, source: str, backends: Backends, ablations: Sequence[Ablation] = ()) -> Asker:
+        memory = RememberingReranker(backends.reranker) if backends.reranker else None
+        asked = replace(backends, reranker=memory)
+        variants = tuple(Variant.of(ablation, asked) for ablation in ablations)
+        return cls(source=source, backends=asked, memory=memory, variants=variants)
 
-    async def note(run: str, chunks: Sequence[str], milliseconds: float | None = None) -> None:
-        rows[run].documents.append(tuple(await ranked_documents(chunks, source, backends)))
+    async def warm_up(self, judged: JudgedQuestion) -> None:
+        """Models load and the graph's snapshot is built with the first question; that is not its latency."""
+        await self.ask(judged)
+        self.rows.clear()
+        if self.memory:
+            self.memory.asked = self.memory.unscored = 0
+
+    async def ask(self, judged: JudgedQuestion) -> Confidence:
+        """Through every run; how sure the last stage was."""
+        if self.memory:
+            self.memory.forget()
+        question, backends = Question(text=judged.text, use_web=False), self.backends
+        raw, spent = await timed(vector_run(question, backends))
+        await self._note("dense", keys_of(raw.dense))
+        await self._note("sparse", keys_of(raw.sparse))
+        await self._note("vector", keys_of(quiet(raw, backends).fused), spent)
+        reached, spent = await timed(graph_run(question, backends))
+        await self._note("graph", reached, spent)
+        found, searching = await timed(legs_run(question, backends))
+        hits, fusing = await timed(wiki_run(found, backends))
+        await self._note("wiki", keys_of(hits), searching + fusing)
+        order, reranking = await timed(final_run(question, hits, backends))
+        await self._note(BASE, _keys(order), searching + fusing + reranking)
+        for variant in self.variants:
+            await self._note(variant.ablation.name, _keys(await _vary(found, variant)))
+        return confidence_of(order)
+
+    async def _note(self, run: str, chunks: Sequence[str], milliseconds: float | None = None) -> None:
+        row = self.rows[run]
+        row.documents.append(tuple(await ranked_documents(chunks, self.source, self.backends)))
         if milliseconds is not None:
-            rows[run].milliseconds.append(round(milliseconds, 2))
+            row.milliseconds.append(round(milliseconds, 2))
 
-    raw, spent = await timed(vector_run(question, backends))
-    await note("dense", keys_of(raw.dense))
-    await note("sparse", keys_of(raw.sparse))
-    await note("vector", keys_of(quiet(raw, backends).fused), spent)
-    reached, spent = await timed(graph_run(question, backends))
-    await note("graph", reached, spent)
-    found, searching = await timed(legs_run(question, backends))
-    hits, fusing = await timed(wiki_run(found, backends))
-    await note("wiki", keys_of(hits), searching + fusing)
-    order, reranking = await timed(final_run(question, hits, backends))
-    await note(BASE, _keys(order), searching + fusing + reranking)
-    for variant in variants:
-        await note(variant.ablation.name, _keys(await _vary(found, variant)))
-    return _confidence(order)
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """In the order of the table."""
+        described = {**RUNS, **{v.ablation.name: ("ablation", v.ablation.says) for v in self.variants}}
+        return tuple(
+            Run(
+                name=name,
+                kind=kind,
+                says=says,
+                documents=tuple(self.rows[name].documents),
+                milliseconds=tuple(self.rows[name].milliseconds),
+            )
+            for name, (kind, says) in described.items()
+        )
+
+    @property
+    def unscored(self) -> float:
+        """Share of the passages that the cross-encoder did not score in time."""
+        return self.memory.unscored / self.memory.asked if self.memory and self.memory.asked else 0.0
 
 
 async def _vary(found: Found, variant: Variant) -> RerankedOrder:
@@ -124,7 +147,7 @@ async def ask_unanswerable(questions: Sequence[JudgedQuestion], backends: Backen
     """How sure the search was of each question; nothing where no cross-encoder has a say."""
     if backends.reranker is None or not backends.settings.rerank.enabled:
         return ()
-    return tuple([_confidence(await last_order(judged, backends)) for judged in questions])
+    return tuple([confidence_of(await last_order(judged, backends)) for judged in questions])
 
 
 async def last_order(judged: JudgedQuestion, backends: Backends) -> RerankedOrder:
@@ -133,7 +156,7 @@ async def last_order(judged: JudgedQuestion, backends: Backends) -> RerankedOrde
     return await final_run(found.question, await wiki_run(found, backends), backends)
 
 
-def _confidence(order: RerankedOrder) -> Confidence:
+def confidence_of(order: RerankedOrder) -> Confidence:
     best = None if order.best is None else round(order.best, 4)
     return Confidence(best=best, candidates=len(order.candidates))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -18,10 +17,10 @@ from ingestion.report import Progress
 from ingestion.sources.beir import BeirCorpus
 from server.backends import Backends
 from server.evaluation.ablations import Ablation
-from server.evaluation.asking import ask_all, ask_unanswerable
+from server.evaluation.answering import check_answers
+from server.evaluation.asking import Asker, ask_unanswerable
 from server.evaluation.dataset import corpus_fingerprint, read_questions, read_unanswerable
 from server.evaluation.results import Evaluation
-from server.evaluation.stages import RememberingReranker
 from server.open import open_backends
 
 SECTIONS = ("embedder", "rerank", "search", "graph", "vectors", "answer", "ingestion")
@@ -36,6 +35,7 @@ async def evaluate(
     index_dir: Path | None = None,
     limit: int | None = None,
     ablations: Sequence[Ablation] = (),
+    with_answers: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Evaluation:
     """Index the folder's corpus once (kept in a cache folder), ask its questions, and keep what came back.
@@ -47,17 +47,18 @@ async def evaluate(
     source = BeirCorpus(folder).name
     backends = await open_indexed(folder, settings, index_dir=index_dir, on_progress=on_progress)
     try:
-        memory = RememberingReranker(backends.reranker) if backends.reranker else None
-        asked = replace(backends, reranker=memory)
-        runs, answerable = await ask_all(questions, source, asked, ablations)
+        asker = Asker.of(source, backends, ablations)
+        await asker.warm_up(questions[0])
+        answerable = tuple([await asker.ask(judged) for judged in questions])
         return Evaluation(
             dataset=folder.name,
             corpus=corpus_fingerprint(folder),
             questions=tuple(questions),
-            runs=runs,
+            runs=asker.runs,
             answerable=answerable,
-            unanswerable=await ask_unanswerable(unanswerable, asked),
-            unscored=memory.unscored / memory.asked if memory and memory.asked else 0.0,
+            unanswerable=await ask_unanswerable(unanswerable, backends),
+            answers=await check_answers(questions, source, backends) if with_answers else (),
+            unscored=asker.unscored,
             settings=settings_that_matter(settings),
             versions=versions_in_use(),
         )

@@ -17,16 +17,18 @@ LEVEL = 0.95
 def bootstrap_means(scores: Numbers, *, resamples: int = RESAMPLES, seed: int = SEED) -> Numbers:
     """(questions, columns) → (resamples, columns): means over questions drawn with replacement.
 
-    Efron, Tibshirani: An Introduction to the Bootstrap, 1993, chapter 13; for retrieval Sakai, SIGIR 2006. Drawing
-    n of n questions gives how often each is drawn, which is multinomial: one product of matrices is all means.
+    Efron, Tibshirani: An Introduction to the Bootstrap, 1993, chapter 13; for retrieval Sakai, SIGIR 2006. What a
+    resample is made of is how often it has each question, so that one product of matrices is all means.
     """
     questions = scores.shape[0]
     random = np.random.default_rng(seed)
-    even = np.full(questions, 1.0 / questions)
-    blocks = [
-        random.multinomial(questions, even, size=min(BLOCK, resamples - start)) @ scores / questions
-        for start in range(0, resamples, BLOCK)
-    ]
+    blocks = []
+    for start in range(0, resamples, BLOCK):
+        rows = min(BLOCK, resamples - start)
+        drawn = random.integers(0, questions, size=(rows, questions))
+        places = (drawn + questions * np.arange(rows)[:, None]).ravel()
+        counts = np.bincount(places, minlength=rows * questions).reshape(rows, questions)
+        blocks.append(counts @ scores / questions)
     return np.concatenate(blocks)
 
 

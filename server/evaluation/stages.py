@@ -117,14 +117,13 @@ async def ranked_documents(chunks: Sequence[str], source: str, backends: Backend
 
 
 class RememberingReranker:
-    """Asks for each passage once per question: ablations mostly reorder the passages that were scored already.
+    """Asks for each passage once until it forgets: ablations mostly reorder passages that were scored already.
 
     What was not scored in time stays so, or ablations would know more than the run they are compared to.
     """
 
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
-        self._question = ""
         self._scores: dict[str, float | None] = {}
         self.asked = 0
         self.unscored = 0
@@ -135,8 +134,6 @@ class RememberingReranker:
         return self._reranker.model
 
     async def score(self, question: str, passages: Sequence[str], *, budget: float) -> list[float | None]:
-        if question != self._question:
-            self._question, self._scores = question, {}
         new = [passage for passage in dict.fromkeys(passages) if passage not in self._scores]
         if new:
             scores = await self._reranker.score(question, new, budget=budget)
@@ -144,6 +141,10 @@ class RememberingReranker:
             self.asked += len(new)
             self.unscored += scores.count(None)
         return [self._scores[passage] for passage in passages]
+
+    def forget(self) -> None:
+        """Before another question, and before the same one is timed again."""
+        self._scores.clear()
 
     async def close(self) -> None:
         """Whoever opened the reranker closes it."""
