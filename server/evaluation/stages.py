@@ -102,7 +102,7 @@ async def final_run(question: Question, hits: Sequence[Hit], backends: Backends)
     """From the wiki's ranking to the order that evidence is taken from."""
     candidates = await candidates_of(hits, [], backends, k=backends.settings.search.rrf_k)
     candidates = await drop_duplicates(candidates, backends)
-    return await reranked(question.text, candidates, backends.reranker, backends.settings.rerank)
+    return await reranked(question.text, candidates, backends.reranker, backends.settings.rerank, late=backends.late)
 
 
 def keys_of(ranking: Sequence[Scored] | Sequence[Hit]) -> list[str]:
