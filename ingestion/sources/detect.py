@@ -22,6 +22,7 @@ from ingestion.sources import (
     markdown_folder,
     mediawiki_api,
     mediawiki_xml,
+    office_folder,
     pdf_folder,
     site,
     text_folder,
@@ -38,6 +39,7 @@ OURS: tuple[SourceKind, ...] = (
     discourse.KIND,
     html_folder.KIND,
     pdf_folder.KIND,
+    office_folder.KIND,
     text_folder.KIND,
     site.KIND,
 )
