@@ -155,6 +155,32 @@ async def test_readers_and_the_graph_see_the_text_alone() -> None:
     )
 
 
+async def test_a_post_is_found_by_what_its_strategy_quotes() -> None:
+    found: dict[str, set[str]] = {}
+    for strategy in ALL[:4]:
+        knowledge = fake_knowledge()
+        await fill(knowledge, strategy, [replace(item, title="Nets") for item in THREAD])
+        for word in ("mend", "tarred", "nets"):
+            ranked = await knowledge.vectors.search(WIKI, dense=None, text=word, limit=9)
+            stored = knowledge.state.chunks([scored.key for scored in ranked.sparse])
+            found[f"{strategy}: {word}"] = {chunk.chunk.page_id for chunk in stored.values()}
+    first, second, third = "w:p/1", "w:p/2", "w:p/3"
+    assert found == {
+        "bare: mend": {first},
+        "bare: tarred": {second},
+        "bare: nets": set(),
+        "title: mend": {first},
+        "title: tarred": {second},
+        "title: nets": {first, second, third},
+        "title+op: mend": {first, second, third},
+        "title+op: tarred": {second},
+        "title+op: nets": {first, second, third},
+        "title+op+parent: mend": {first, second, third},
+        "title+op+parent: tarred": {second, third},
+        "title+op+parent: nets": {first, second, third},
+    }
+
+
 async def test_with_another_strategy_a_feed_is_read_as_a_whole_once() -> None:
     feed, knowledge = Feed(), fake_knowledge()
     feed.pages = {item.key: replace(item, title=item.key) for item in THREAD}
