@@ -13,8 +13,8 @@ from tokenizers import Encoding, Tokenizer
 
 from graph.onnx_models import length_batches, open_model, worker_count
 
-Finish = Callable[[NDArray[np.float32], list[int]], list[NDArray[np.float32]]]
-"""The states of a batch, (texts, tokens, width) with padding, and how many tokens each text has → one array each."""
+Finish = Callable[[NDArray[np.float32], list[Encoding]], list[NDArray[np.float32]]]
+"""The states of a batch, (texts, tokens, width) with padding, and the texts' tokens → one array each."""
 
 
 class OnnxBatches:
@@ -52,7 +52,7 @@ class OnnxBatches:
 
     def run_batch(self, encodings: list[Encoding], finish: Finish) -> list[NDArray[np.float32]]:
         """Blocking, in the calling thread."""
-        return finish(self._model.run(encodings), [len(encoding.ids) for encoding in encodings])
+        return finish(self._model.run(encodings), encodings)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Encoding
 
 from graph.onnx_batches import OnnxBatches
 from graph.onnx_models import open_tokenizer
@@ -57,13 +58,13 @@ class OnnxEmbedder:
 
 
 def pool(
-    states: NDArray[np.float32], lengths: list[int], *, pooling: Literal["cls", "mean"]
+    states: NDArray[np.float32], encodings: list[Encoding], *, pooling: Literal["cls", "mean"]
 ) -> list[NDArray[np.float32]]:
     """Token vectors to one unit vector each: the first token's, or the mean over those that are not padding."""
     if pooling == "cls":
         vectors = states[:, 0]
     else:
-        counts = np.array(lengths)
+        counts = np.array([len(encoding.ids) for encoding in encodings])
         mask = (np.arange(states.shape[1])[None, :] < counts[:, None]).astype(np.float32)
         vectors = (states * mask[..., None]).sum(axis=1) / counts[:, None]
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -60,3 +60,8 @@ async def test_what_answers_is_nearer(embedder: TokenEmbedder) -> None:
     question = await embedder.embed_question("Who trims the lamp?")
     right, wrong = await embedder.embed_passages(["The keeper trims the lamp.", "Bread is baked from flour."])
     assert (question @ right.T).max(axis=1).sum() > (question @ wrong.T).max(axis=1).sum()
+
+
+async def test_a_passage_of_marks_alone_has_vectors_too(embedder: TokenEmbedder) -> None:
+    for vectors in await embedder.embed_passages(["…!?", "., ; :", " "]):
+        assert vectors.shape[0] > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from config.settings import IngestionSettings, RerankSettings, Settings
+from config.settings import IngestionSettings, RerankSettings, Settings, VectorSettings
 from graph.errors import StoreFullError
 from graph.knowledge import WIKI
 from graph.model import Page
@@ -16,12 +16,14 @@ from ingestion.ingest import ingest
 from ingestion.removal import recover
 from ingestion.verify import repair, verify
 from server.backends import Backends
+from server.migration import migrate_store
 from server.model import Question
 from server.open import open_backends
 from server.search import search
 from server.service_checks import check_late
 from server.status import status_of
 from tests.ingestion.small_wiki import ListSource, page
+from tests.services.qdrant_stand_in import running_qdrant
 
 SHADES = "amber azure beige black brass coral cream green hazel ivory khaki lilac mauve olive peach".split()
 PAGES = [
@@ -130,3 +132,20 @@ async def test_a_rebuild_begins_without_any(tmp_path: Path) -> None:
     assert backends.tokens is not None
     assert backends.tokens.ids() == set()
     await backends.close()
+
+
+async def test_they_stay_where_they_are_when_the_vectors_move(tmp_path: Path) -> None:
+    async with opened(tmp_path, late=True) as backends:
+        await fill(backends, PAGES[:4])
+    async with running_qdrant() as url:
+        there = settings_of(tmp_path, late=True).model_copy(update={"vectors": VectorSettings(qdrant_url=url)})
+        await migrate_store(there, "servers")
+        backends = await open_backends(there, command="test")
+        assert backends.tokens is not None
+        assert backends.tokens.ids() == backends.state.live_ids()
+        await fill(backends, PAGES[1:5])
+        assert backends.tokens.ids() == backends.state.live_ids() == await backends.vectors.ids(WIKI)
+        found = await search(Question(text="Who built the coral lighthouse?"), backends)
+        assert found.legs["late interaction"] == "ok"
+        assert (await verify(backends.knowledge)).clean
+        await backends.close()
