@@ -39,12 +39,14 @@ def _print_table(runs: Sequence[FlatRun], out: Printer) -> None:
     width = max(10, *(len(str(run["name"])) + 1 for run in runs))
     out.line(f"{'run':<{width}}" + "".join(f"{name:>11}" for name in names))
     for run in runs:
-        cells = "".join(f"{_cell(run.get(name)):>11}" for name in names)
+        cells = "".join(f"{_cell(name, run.get(name)):>11}" for name in names)
         out.line(f"{run['name']:<{width}}{cells}".rstrip())
 
 
-def _cell(value: str | int | float | None) -> str:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+def _cell(name: str, value: str | int | float | None) -> str:
+    if isinstance(value, float):
+        return f"{value:,.1f}" if name.endswith("_ms") else f"{value:.3f}"
+    return "" if value is None else str(value)
 
 
 def _print_differences(runs: Sequence[RunSummary], out: Printer) -> None:

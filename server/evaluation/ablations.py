@@ -12,6 +12,10 @@ from server.evaluation.changes import changed, value_of
 
 FUSION_SECTIONS = frozenset({"search", "graph", "rerank"})
 """Settings of the others need an index or a model of their own, so they are two calls of `trivet eval`."""
+AT_OPENING = ("graph.neo4j_", "rerank.provider", "rerank.name", "rerank.url", "rerank.api_key", "rerank.model_dir")
+"""Starts of names that are read when the store is opened: changing them afterwards would change nothing."""
+ONLY_OFF = frozenset({"rerank.enabled", "rerank.late_interaction"})
+"""What is not opened cannot be switched on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,9 @@ ABLATIONS = (
     Ablation(name="rerank-alone", says="the cross-encoder's order is the last", changes={"rerank.weight": 1.0}),
     Ablation(name="plain-rrf", says="both rankings count the same", changes={"search.adaptive_weights": False}),
     Ablation(name="no-noise-control", says="every dense hit counts", changes={"search.vector_threshold": -1.0}),
+    Ablation(name="no-short-rule", says="short passages weigh as any", changes={"search.short_words": 0}),
+    Ablation(name="no-mould-rule", says="runs of one mould stay in front", changes={"search.level_spread": 0.0}),
+    Ablation(name="no-late", says="no token vectors are compared", changes={"rerank.late_interaction": False}),
     Ablation(name="no-dedup", says="near-copies stay", changes={"search.dedup_cosine": 1.0}),
     Ablation(name="no-passage-seeds", says="the walk starts from names alone", changes={"graph.passage_seeds": 0}),
     Ablation(name="no-titles", says="a page about a thing pulls as any", changes={"graph.title_weight": 1.0}),
@@ -65,7 +72,9 @@ def named(pair: str, settings: Settings) -> Ablation:
     key, equals, text = (part.strip() for part in pair.partition("="))
     if not equals or not key:
         raise SettingsError(f"“{pair}” is not KEY=VALUE, like search.rrf_k=20.")
-    if key in declared() and key.partition(".")[0] not in FUSION_SECTIONS:
+    foreign = key.partition(".")[0] not in FUSION_SECTIONS or key.startswith(AT_OPENING)
+    switched_on = key in ONLY_OFF and bool(value_of(changed(settings, {key: text}), key))
+    if key in declared() and (foreign or switched_on):
         raise SettingsError(
             f"{key} cannot be changed over one index; run `trivet eval` twice, with --set {pair} and without, and "
             "compare with --save and --compare."

@@ -47,8 +47,8 @@ def _lead(figures: Figures) -> str:
     if base is not None:
         one = base.measures[SHOWN]
         sentences.append(
-            f"What users get ({BASE}) has {SHOWN} {one.mean:.3f}, and with other questions of the same kind it would "
-            f"be between {one.low:.3f} and {one.high:.3f} in 95 of 100 cases."
+            f"What users get ({BASE}) has {SHOWN} {one.mean:.3f}; that it is so high or low may be these questions' "
+            f"luck, which the 95 % interval of {one.low:.3f} to {one.high:.3f} allows for."
         )
     if figures.unscored:
         sentences.append(

@@ -65,12 +65,12 @@ def abstention_table(found: Abstention) -> str:
         _point("at most 5 % false refusals", found.at_most_5),
         *(_point("", one) for one in found.curve[::step]),
     ]
-    return table("What thresholds do", ["", "threshold", "precision", "recall", "false refusals"], rows)
+    return table("What thresholds do", ["threshold", "precision", "recall", "false refusals", "which"], rows)
 
 
 def _point(name: str, one: AbstentionPoint) -> list[Cell]:
     precision = "–" if one.precision is None else f"{one.precision:.3f}"
-    return [name, f"{one.threshold:.2f}", precision, f"{one.recall:.3f}", f"{one.false_refusals:.3f}"]
+    return [f"{one.threshold:.2f}", precision, f"{one.recall:.3f}", f"{one.false_refusals:.3f}", name]
 
 
 def pairs_table(caption: str, pairs: Mapping[str, object]) -> str:
