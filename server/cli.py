@@ -36,6 +36,7 @@ COMMANDS = {
     "migrate": "Move vectors and graph to servers, or back.",
     "doctor": "Check everything the configuration needs.",
     "eval": "Measure the search on a BEIR-style folder.",
+    "calibrate": "Find the models' thresholds from labelled questions.",
     "config": "Show the settings.",
 }
 """Each is `server.commands.<name>.command`, imported only when it is called: the models take seconds to import."""
