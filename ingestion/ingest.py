@@ -91,25 +91,13 @@ async def ingest(
         tally.warnings.append(run.about_blurbs())
     if tally.pages and not counts.entities:
         tally.warnings.append("no entity was found in this wiki: the graph leg will have nothing to say")
-    return IngestReport(
-        source=source.name,
-        added=tally.added,
-        changed=tally.changed,
-        unchanged=tally.unchanged,
-        deleted=tally.deleted,
-        redirects=tally.redirects,
-        skipped=tuple(tally.skipped),
-        failed=tuple(tally.failed),
-        dangling_redirects=tuple(f"{title} → {target}" for title, target in dangling),
-        chunks=tally.chunks,
-        embedded=tally.embedded,
+    return tally.report(
+        source.name,
         whole=run.whole,
         linked=linked,
-        entities=counts.entities,
-        links=counts.links,
+        counts=counts,
+        dangling=[f"{title} → {target}" for title, target in dangling],
         seconds=time.monotonic() - started,
-        warnings=tuple(tally.warnings),
-        without_blurb=tally.without_blurb,
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from graph.graph_model import GraphCounts
 from graph.model import FailedPage, SkippedPage
 
 
@@ -76,3 +78,35 @@ class Tally:
     @property
     def pages(self) -> int:
         return self.added + self.changed + self.unchanged + self.redirects + len(self.skipped) + len(self.failed)
+
+    def report(
+        self,
+        source: str,
+        *,
+        whole: bool,
+        linked: int,
+        counts: GraphCounts,
+        dangling: Sequence[str],
+        seconds: float,
+    ) -> IngestReport:
+        """At the end of the run; `counts` and `dangling` are of the whole graph and source."""
+        return IngestReport(
+            source=source,
+            added=self.added,
+            changed=self.changed,
+            unchanged=self.unchanged,
+            deleted=self.deleted,
+            redirects=self.redirects,
+            skipped=tuple(self.skipped),
+            failed=tuple(self.failed),
+            dangling_redirects=tuple(dangling),
+            chunks=self.chunks,
+            embedded=self.embedded,
+            whole=whole,
+            linked=linked,
+            entities=counts.entities,
+            links=counts.links,
+            seconds=seconds,
+            warnings=tuple(self.warnings),
+            without_blurb=self.without_blurb,
+        )
