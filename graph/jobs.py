@@ -33,6 +33,7 @@ class Job:
     result: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
     tries: int = 0
+    """How often it was begun; what is given back in good order does not count."""
     cancelling: bool = False
     """Whether it was asked to stop and has not yet."""
     created: str = ""
@@ -52,6 +53,10 @@ class JobStore(Protocol):
         """The newest first."""
         ...
 
+    def waiting(self) -> bool:
+        """Whether there is one that `take` would give."""
+        ...
+
     def take(self, worker: str, seconds: float) -> Job | None:
         """The oldest that waits, or whose worker let its lease run out; it is this worker's for so long."""
         ...
@@ -66,7 +71,7 @@ class JobStore(Protocol):
         ...
 
     def release(self, worker: str) -> int:
-        """Back to the queue with what this worker holds: it stops before they are done. How many."""
+        """Back to the queue with what this worker holds, as it stops; that is not counted as a try. How many."""
         ...
 
     def close(self) -> None: ...

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from graph.errors import StoreBusyError, StoreCorruptError
 from graph.jobs import ENDED, Job, JobState
 from graph.sqlite_file import SqliteFile
 from graph.storable import storable
@@ -20,13 +21,16 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 KEPT = 1000
 """Jobs that have ended are forgotten beyond so many."""
 SCHEMA = """
-CREATE TABLE jobs (
+CREATE TABLE IF NOT EXISTS jobs (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, idempotency TEXT UNIQUE, kind TEXT NOT NULL,
     payload TEXT NOT NULL, state TEXT NOT NULL, progress TEXT NOT NULL, result TEXT NOT NULL, error TEXT NOT NULL,
     tries INTEGER NOT NULL, cancelling INTEGER NOT NULL, created TEXT NOT NULL, started TEXT NOT NULL,
     ended TEXT NOT NULL, worker TEXT NOT NULL, leased_until REAL NOT NULL,
     boot TEXT NOT NULL);
-CREATE INDEX jobs_by_state ON jobs (state, number)"""
+CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number)"""
+# If not exists: a server and a worker that start together may both find no table yet.
+MAKING_SECONDS = 0.2
+"""One of them may also find the file locked, or half made and so none of ours; the other has made it by then."""
 COLUMNS = "id, kind, payload, state, progress, result, error, tries, cancelling, created, started, ended"
 NEXT = f"""
 SELECT id FROM jobs WHERE state = '{JobState.QUEUED}'
@@ -40,7 +44,7 @@ class SqliteJobs:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic, boot: str | None = None) -> None:
         """`clock` is one that all processes share and nobody sets; it begins again with each start of the machine
         (`boot`), with which every lease ends."""
-        self._file = SqliteFile(path, schema=SCHEMA, version=FORMAT)
+        self._file = _opened(path)
         self._clock = clock
         self._boot = BOOT_ID.read_text(encoding="ascii").strip() if boot is None else boot
 
@@ -74,6 +78,9 @@ class SqliteJobs:
 
     def jobs(self, limit: int = 100) -> Sequence[Job]:
         return [_job(row) for row in self._rows(f"SELECT {COLUMNS} FROM jobs ORDER BY number DESC LIMIT ?", limit)]
+
+    def waiting(self) -> bool:
+        return bool(self._rows(NEXT, self._clock(), self._boot))
 
     def take(self, worker: str, seconds: float) -> Job | None:
         now = self._clock()
@@ -117,13 +124,22 @@ class SqliteJobs:
     def release(self, worker: str) -> int:
         with self._file.writing() as connection:
             return connection.execute(
-                "UPDATE jobs SET state = ?, worker = '', leased_until = 0 WHERE worker = ? AND state = ?",
+                "UPDATE jobs SET state = ?, worker = '', leased_until = 0, tries = tries - 1 "
+                "WHERE worker = ? AND state = ?",
                 (JobState.QUEUED, worker, JobState.RUNNING),
             ).rowcount
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with self._file.reading() as connection:
             return connection.execute(query, values).fetchall()
+
+
+def _opened(path: Path) -> SqliteFile:
+    try:
+        return SqliteFile(path, schema=SCHEMA, version=FORMAT)
+    except (StoreBusyError, StoreCorruptError):
+        time.sleep(MAKING_SECONDS)
+        return SqliteFile(path, schema=SCHEMA, version=FORMAT)
 
 
 def _job(row: tuple[Any, ...]) -> Job:

@@ -31,6 +31,7 @@ COMMANDS = {
     "ask": "Answer a question, with citations.",
     "search": "Show what would be answered from, without an answer.",
     "serve": "Serve the HTTP API.",
+    "worker": "Do the jobs that a server leaves to workers.",
     "status": "Say what is in the store and who holds it.",
     "verify": "Compare manifest, vectors and graph.",
     "migrate": "Move vectors and graph to servers, or back.",

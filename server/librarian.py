@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
+
+import structlog
 
 from graph.errors import NotFoundError
 from graph.jobs import ENDED, Job
@@ -16,6 +19,7 @@ from server.library import Library
 from server.source_jobs import work_on
 
 WATCH_SECONDS = 0.5
+log = structlog.get_logger()
 
 
 class JobLibrarian:
@@ -23,10 +27,15 @@ class JobLibrarian:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._runner = JobRunner(library.jobs, work_on(library))
+        self._runner = JobRunner(library.jobs, work_on(lambda: nullcontext(library)), turn=library.turn)
 
     def start(self) -> None:
-        self._runner.start()
+        """Do the jobs here, unless the settings leave them to workers."""
+        settings = self._library.backends.settings
+        if settings.server.run_jobs:
+            self._runner.start()
+        elif not settings.vectors.qdrant_url:
+            log.warning("jobs wait until this server stops: server.run_jobs is off, and it holds the vectors")
 
     async def close(self) -> None:
         await self._runner.close()

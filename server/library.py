@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from config.settings import Settings
-from graph.errors import NotFoundError
-from graph.home import JOBS_FILE, SOURCES_FILE
+from graph.errors import NotFoundError, StoreBusyError
+from graph.home import JOBS_FILE, SOURCES_FILE, STATE_FILE, HomeLock, prepare_home
 from graph.jobs import JobStore
+from graph.protocols import ChatModel, Embedder, TokenEmbedder
+from graph.recognizer import Recognizer
 from graph.registry import RegisteredSource, Registry
 from graph.sqlite_jobs import SqliteJobs
 from graph.sqlite_registry import SqliteRegistry
+from graph.sqlite_state import SqliteState
+from graph.vectors_with_tokens import VectorsWithTokens
 from ingestion import sync
 from ingestion.report import IngestReport, Progress
 from ingestion.sources.detect import reopen
 from server.backends import Backends
-from server.open import open_backends
+from server.jobs import Turn
+from server.open import found_stamp, open_backends, open_graph, open_tokens, open_vectors, wanted_stamp
+from server.open_models import open_chat, open_embedder, open_token_embedder
 
 PUSHED = "pushed"
 """The kind of sources whose pages come by `POST /api/pages`: there is nothing to follow."""
+SERVE = "serve"
+TURN_FOLDER = "writing"
+"""Beside the lock of the store, which a server keeps as long as it lives, there is one in this folder of it: who
+changes the store has that one too, for a worker changes it beside the server."""
 Show = Callable[[Progress], None]
 
 
@@ -31,6 +44,8 @@ class Library:
     backends: Backends
     registry: Registry
     jobs: JobStore
+    turn: Turn = nullcontext
+    """For the jobs of a server."""
 
     def registered(self, name: str) -> RegisteredSource:
         """Raises `NotFoundError` with the names there are."""
@@ -75,21 +90,96 @@ class Library:
         return await sync.forget(name, self.backends.knowledge, self.registry)
 
 
+def take_turn(home: Path, *, command: str) -> HomeLock:
+    """The right to change the store, until it is released. Raises `StoreBusyError` naming who has it."""
+    prepare_home(home)
+    try:
+        return HomeLock.acquire(home / TURN_FOLDER, command=command)
+    except StoreBusyError:
+        holder = HomeLock.holder(home / TURN_FOLDER) or "another process"
+        raise StoreBusyError(f"The store in {home} is in use by {holder}; stop it or wait for it.") from None
+
+
 @asynccontextmanager
 async def open_library(settings: Settings, *, command: str, rebuild: bool = False) -> AsyncIterator[Library]:
     """As `open_backends`. After a rebuild every source is to be read again."""
-    backends = await open_backends(settings, command=command, rebuild=rebuild)
-    try:
-        registry = SqliteRegistry(settings.home / SOURCES_FILE)
+    home = settings.home
+    turn = partial(take_turn, home, command=command)
+    with ExitStack() as held:
+        if command != SERVE:  # which takes its turn for each job: a worker may be in the midst of one
+            held.enter_context(await asyncio.to_thread(turn))
+        backends = await open_backends(settings, command=command, rebuild=rebuild)
         try:
-            if rebuild:
-                registry.forget_cursors()
-            jobs = SqliteJobs(settings.home / JOBS_FILE)
-            try:
-                yield Library(backends=backends, registry=registry, jobs=jobs)
-            finally:
-                jobs.close()
+            with (
+                closing(SqliteRegistry(home / SOURCES_FILE)) as registry,
+                closing(SqliteJobs(home / JOBS_FILE)) as jobs,
+            ):
+                if rebuild:
+                    registry.forget_cursors()
+                yield Library(backends=backends, registry=registry, jobs=jobs, turn=turn)
         finally:
-            registry.close()
-    finally:
-        await backends.close()
+            await backends.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillingModels:
+    """What takes long to open: a worker keeps it between jobs."""
+
+    embedder: Embedder
+    recognizer: Recognizer
+    token_embedder: TokenEmbedder | None
+    chat: ChatModel | None
+
+
+@asynccontextmanager
+async def open_filling_models(settings: Settings) -> AsyncIterator[FillingModels]:
+    """Raises `StoreVersionError` where the store was made with others, `SettingsError` where one cannot be opened."""
+    found = found_stamp(settings)
+    async with AsyncExitStack() as opened:
+        embedder = await open_embedder(settings, found)
+        opened.push_async_callback(embedder.close)
+        if found is not None:
+            wanted_stamp(settings, embedder, found).check(settings.home, found)
+        token_embedder = await asyncio.to_thread(open_token_embedder, settings)
+        if token_embedder is not None:
+            opened.push_async_callback(token_embedder.close)
+        chat = open_chat(settings)
+        if chat is not None:
+            opened.push_async_callback(chat.close)
+        recognizer = Recognizer(settings.ingestion.ner_languages)
+        yield FillingModels(embedder=embedder, recognizer=recognizer, token_embedder=token_embedder, chat=chat)
+
+
+@asynccontextmanager
+async def open_for_job(settings: Settings, models: FillingModels, jobs: JobStore) -> AsyncIterator[Library]:
+    """The store as far as filling it needs it, for one job of a worker, whose turn it is.
+
+    Opened anew for each: in between, the store may be made anew or moved. Raises as `open_backends`.
+    """
+    home = settings.home
+    stamp = wanted_stamp(settings, models.embedder, found_stamp(settings)).settle(home)
+    async with AsyncExitStack() as opened:
+        state = opened.enter_context(closing(SqliteState(home / STATE_FILE)))
+        registry = opened.enter_context(closing(SqliteRegistry(home / SOURCES_FILE)))
+        vectors, tokens = open_vectors(settings, stamp), open_tokens(settings)
+        if tokens is not None:
+            vectors = VectorsWithTokens(vectors, tokens)
+        opened.push_async_callback(vectors.close)
+        graph = open_graph(settings, stamp)
+        opened.push_async_callback(graph.close)
+        backends = Backends(
+            settings=settings,
+            state=state,
+            vectors=vectors,
+            graph=graph,
+            embedder=models.embedder,
+            recognizer=models.recognizer,
+            tokens=tokens,
+            token_embedder=models.token_embedder,
+            chat=models.chat,
+            reranker=None,
+            web=None,
+            fetcher=None,
+            personas={},
+        )
+        yield Library(backends=backends, registry=registry, jobs=jobs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,11 +22,24 @@ from ingestion.sync import now
 from server.jobs import Report, Work, plain
 from server.library import PUSHED, Library
 
+OpenLibrary = Callable[[], AbstractAsyncContextManager[Library]]
+"""Opens the store for one job. A server, which has it open, hands out its own."""
 
-def work_on(library: Library) -> Mapping[str, Work]:
+
+def work_on(open_library: OpenLibrary) -> Mapping[str, Work]:
     """By kind of job."""
     kinds = {"sync": _sync, "retry": _retry, "pages": _pages, "forget": _forget}
-    return {kind: partial(work, library) for kind, work in kinds.items()}
+    return {kind: partial(_work, work, open_library) for kind, work in kinds.items()}
+
+
+async def _work(
+    work: Callable[[Library, Job, Report], Awaitable[Mapping[str, Any]]],
+    open_library: OpenLibrary,
+    job: Job,
+    report: Report,
+) -> Mapping[str, Any]:
+    async with open_library() as library:
+        return await work(library, job, report)
 
 
 async def _sync(library: Library, job: Job, report: Report) -> Mapping[str, Any]:
