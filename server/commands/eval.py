@@ -16,6 +16,7 @@ from server.commands.progress import ingestion_progress
 from server.commands.setup import settings_of
 from server.commands.terminal import Printer, print_json
 from server.evaluation.ablations import Ablation, available, named
+from server.evaluation.asking import RUNS
 from server.evaluation.baseline import Floor, check_comparable, load, save
 from server.evaluation.dataset import corpus_fingerprint, read_questions
 from server.evaluation.evaluate import evaluate
@@ -71,6 +72,8 @@ def command(
     # What can be wrong is found before minutes of measuring.
     wanted = [Floor.read(floor) for floor in floors]
     changes = _ablations(settings, every=all_ablations, own=ablate)
+    for floor in wanted:
+        floor.check([*RUNS, *(change.name for change in changes)])
     before = _before(before_file, folder, limit)
     _check_places(report_file, save_file)
     with ingestion_progress(folder.name) as show:
@@ -97,7 +100,9 @@ def command(
 
 
 def _ablations(settings: Settings, *, every: bool, own: Sequence[str]) -> list[Ablation]:
-    return [*(available(settings) if every else ()), *(named(pair, settings) for pair in own)]
+    """Each once, however often it was asked for."""
+    wanted = [*(available(settings) if every else ()), *(named(pair, settings) for pair in own)]
+    return list({ablation.name: ablation for ablation in wanted}.values())
 
 
 def _before(path: Path | None, folder: Path, limit: int | None) -> Evaluation | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,8 @@ class _Head(msgspec.Struct):
 
 def save(evaluation: Evaluation, path: Path) -> None:
     """All rankings and settings, without a time or a place: two equal measurements differ in milliseconds alone."""
-    path.write_bytes(msgspec.json.encode(_File(format=FORMAT, evaluation=evaluation)) + b"\n")
+    data = msgspec.json.encode(_File(format=FORMAT, evaluation=evaluation), order="deterministic")
+    path.write_bytes(data + b"\n")
 
 
 def load(path: Path) -> Evaluation:
@@ -121,10 +122,13 @@ class Floor:
             raise InputError(f"“{text}” is not MEASURE=VALUE or RUN:MEASURE=VALUE; the measures are {known}.")
         return cls(run=run or BASE, measure=measure, least=least)
 
+    def check(self, runs: Iterable[str]) -> None:
+        """Raises `InputError` where it is of a run that will not be measured."""
+        names = list(runs)
+        if self.run not in names:
+            raise InputError(f"There is no run “{self.run}”; the runs are {', '.join(names)}.")
+
     def missed_by(self, runs: Sequence[RunSummary]) -> str:
-        """One sentence where the run is below; empty where it is not. Raises `InputError` for a run there is not."""
-        by_name = {run.name: run for run in runs}
-        if self.run not in by_name:
-            raise InputError(f"There is no run “{self.run}”; the runs are {', '.join(by_name)}.")
-        mean = by_name[self.run].measures[self.measure].mean
+        """One sentence where the run is below; empty where it is not."""
+        mean = next(run for run in runs if run.name == self.run).measures[self.measure].mean
         return f"{self.run} has {self.measure} {mean:.3f}, below {self.least:g}" if mean < self.least else ""

@@ -106,10 +106,10 @@ def vector_bound(questions: Sequence[Labelled]) -> VectorBound | None:
 
 
 def zones(questions: Sequence[Labelled]) -> Zones | None:
-    """None where no cross-encoder scored at least 50 answerable questions."""
+    """None where a cross-encoder scored passages of fewer than 50 answerable questions."""
     right = logits_of([one.confidence for one in questions if one.answerable])
     wrong = logits_of([one.confidence for one in questions if not one.answerable])
-    if len(right) < LEAST_QUESTIONS:
+    if np.isfinite(right).sum() < LEAST_QUESTIONS:
         return None
     abstain = _down(highest_threshold(right, FALSE_REFUSALS))
     founded = logits_of([one.confidence for one in questions if one.founded])

@@ -12,6 +12,7 @@ import platformdirs
 
 from config.rendering import values
 from config.settings import Settings
+from graph.errors import InputError
 from ingestion.ingest import ingest
 from ingestion.report import Progress
 from ingestion.sources.beir import BeirCorpus
@@ -40,10 +41,12 @@ async def evaluate(
 ) -> Evaluation:
     """Index the folder's corpus once (kept in a cache folder), ask its questions, and keep what came back.
 
-    Raises `SourceError` where the folder is not a benchmark.
+    Raises `SourceError` where the folder is not a benchmark, `InputError` where it has no answers to check.
     """
     questions = read_questions(folder)[:limit]
     unanswerable = read_unanswerable(folder)[:limit]
+    if with_answers and not any(judged.answers for judged in questions):
+        raise InputError(f"{folder} has no answers in its queries.jsonl, so there is nothing to check them against.")
     source = BeirCorpus(folder).name
     backends = await open_indexed(folder, settings, index_dir=index_dir, on_progress=on_progress)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,11 @@ def measured(*, reranked: int = 30, dense: int = 20) -> Evaluation:
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     save(measured(), tmp_path / "before.json")
     assert load(tmp_path / "before.json") == measured()
+    many = replace(QUESTIONS[0], gold=frozenset(f"d{n}" for n in range(20)))
+    save(replace(measured(), questions=(many,)), tmp_path / "many.json")
+    written = json.loads((tmp_path / "many.json").read_text(encoding="utf-8"))
+    gold = written["evaluation"]["questions"][0]["gold"]
+    assert gold == sorted(gold)
 
 
 def test_the_same_measurement_differs_by_nothing() -> None:
@@ -128,7 +134,8 @@ def test_floors() -> None:
     assert Floor.read("recall@5=0.8").missed_by(runs) == "reranked has recall@5 0.750, below 0.8"
     assert Floor.read("dense:mrr=.6").missed_by(runs) == "dense has mrr 0.500, below 0.6"
     with pytest.raises(InputError, match="There is no run “web”"):
-        Floor.read("web:mrr=.6").missed_by(runs)
+        Floor.read("web:mrr=.6").check(["dense", BASE])
+    Floor.read("search.rrf_k=5:mrr=.6").check([BASE, "search.rrf_k=5"])
     for wrong in ("recall@5", "recall@5=high", "recall@7=0.5", ":mrr=0.5"):
         with pytest.raises(InputError, match="is not MEASURE=VALUE"):
             Floor.read(wrong)

@@ -79,6 +79,8 @@ def test_without_a_cross_encoder_there_are_no_zones() -> None:
     assert found.zones is None
     assert found.vector is not None
     assert found.vector.threshold == 0.7
+    empty = [Labelled(answerable=True, confidence=Confidence(best=None, candidates=0)) for _ in range(60)]
+    assert calibrate(empty).zones is calibrate(empty).vector is None
 
 
 def test_youdens_bound_on_a_worked_example() -> None:

@@ -35,9 +35,8 @@ def test_a_measurement_is_kept_compared_and_reported(cli: InProcessCli, birds: P
     other = cli(*arguments, "--limit", "2", "--compare", "before.json")
     assert other.code == 2
     assert "asked other questions (4, now 2)" in other.err
-    low = cli(
-        *arguments, "--ablate", "search.rrf_k=5", "--fail-below", "graph:recall@5=1.01", "--fail-below", "mrr=0.1"
-    )
+    mine = ("--ablate", "search.rrf_k=5")
+    low = cli(*arguments, *mine, *mine, "--fail-below", "graph:recall@5=1.01", "--fail-below", "mrr=0.1")
     assert low.code == 1
     assert "search.rrf_k=5" in low.out
     assert "graph has recall@5" in low.err
@@ -48,6 +47,7 @@ def test_a_measurement_is_kept_compared_and_reported(cli: InProcessCli, birds: P
     [
         (("--compare", "missing.json"), 2, "missing.json cannot be read"),
         (("--fail-below", "recall=1"), 2, "is not MEASURE=VALUE"),
+        (("--fail-below", "web:mrr=1"), 2, "There is no run “web”"),
         (("--ablate", "search.rrf=1"), 3, "“search.rrf” is not a setting"),
         (("--report", "nowhere/report.html"), 2, "there is no folder"),
     ],
