@@ -309,22 +309,36 @@ class TitleDictionary:
         return owners[0] if owners else entity_id(title)
 
 
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """What a page's links say of names in its text; made ready once for all its chunks: a list has thousands."""
+
+    targets: Mapping[str, str]
+    """Normalised words shown for a link → the entity it leads to, which settles what they mean on this page."""
+    starts: Mapping[str, int]
+    entities: frozenset[str]
+
+    @classmethod
+    def of(cls, targets: Mapping[str, str]) -> PageLinks:
+        return cls(targets, key_starts(targets), frozenset(targets.values()))
+
+
 def untitled(key: str) -> Entity:
     """An entity known from text alone."""
     return Entity(id=key, name=key, keys=(key,), titled=False)
 
 
-def longest_matches(tokens: Sequence[str], titles: TitleDictionary, links: Mapping[str, str]) -> Iterator[str]:
+def longest_matches(tokens: Sequence[str], titles: TitleDictionary, links: PageLinks) -> Iterator[str]:
     """Keys of titles and of a page's links found in the tokens, left to right, the longest at each place,
     never overlapping."""
-    exact, bare, starts, link_starts = titles.exact, titles.bare, titles.starts, key_starts(links)
+    exact, bare, starts, shown, link_starts = titles.exact, titles.bare, titles.starts, links.targets, links.starts
     position, end = 0, len(tokens)
     while position < end:
         token = tokens[position]
         longest = min(max(starts.get(token, 0), link_starts.get(token, 0)), end - position)
         for length in range(longest, 0, -1):
             key = " ".join(tokens[position : position + length])
-            if (key in exact or key in bare or key in links) and is_nameable(key):
+            if (key in exact or key in bare or key in shown) and is_nameable(key):
                 yield key
                 position += length
                 break
@@ -347,24 +361,18 @@ def key_starts(keys: Iterable[str]) -> dict[str, int]:
     return starts
 
 
-def mentioned(
-    tokens: Sequence[str], names: Iterable[str], links: Mapping[str, str], titles: TitleDictionary
-) -> Counter[str]:
-    """Entity id → how often a chunk names it.
-
-    `names` are what the recogniser found; `links` maps the normalised words shown for the page's links to the
-    entities they lead to, which settles what those words mean on this page.
-    """
+def mentioned(tokens: Sequence[str], names: Iterable[str], links: PageLinks, titles: TitleDictionary) -> Counter[str]:
+    """Entity id → how often a chunk names it; `names` are what the recogniser found."""
     found: Counter[str] = Counter()
-    linked = set(links.values())
+    shown = links.targets
     for key in longest_matches(tokens, titles, links):
-        for owner in (links[key],) if key in links else titles.resolve(key, linked):
+        for owner in (shown[key],) if key in shown else titles.resolve(key, links.entities):
             found[owner] += 1
     said = f" {' '.join(tokens)} "
     for key in name_keys(names):
         if f" {key} " not in said:
             continue  # cut within a word: the full-text index could not find it again when a title changes
-        owners = (links[key],) if key in links else titles.resolve(key, linked) or (key,)
+        owners = (shown[key],) if key in shown else titles.resolve(key, links.entities) or (key,)
         for owner in owners:
             found[owner] = max(found[owner], 1)
     return found

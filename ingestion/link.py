@@ -14,10 +14,11 @@ from graph.graph_model import Entity, GraphPage, Mention
 from graph.knowledge import Knowledge
 from graph.model import EMBEDDED_TYPES, Manifest, StoredChunk
 from graph.names import name_key, words
-from graph.titles import TitleDictionary, entity_id, mentioned, untitled
+from graph.titles import PageLinks, TitleDictionary, entity_id, mentioned, untitled
 
 LINK_BATCH = 500
 """Chunks linked and written together."""
+NO_LINKS = PageLinks.of({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,11 @@ def chunk_mentions(knowledge: Knowledge, chunk_ids: Sequence[str], titles: Title
     chunks = knowledge.state.chunks(chunk_ids)
     names = knowledge.state.chunk_names(chunk_ids)
     manifests = knowledge.state.manifests(sorted({stored.chunk.page_id for stored in chunks.values()}))
-    links = {page_id: shown_links(manifest, titles) for page_id, manifest in manifests.items()}
+    links = {page_id: PageLinks.of(shown_links(manifest, titles)) for page_id, manifest in manifests.items()}
     mentions: dict[str, tuple[Mention, ...]] = {}
     unknown: dict[str, Entity] = {}
     for chunk_id, stored in chunks.items():
-        page_links = links.get(stored.chunk.page_id, {})
+        page_links = links.get(stored.chunk.page_id, NO_LINKS)
         counts = mentioned(words(linkable_text(stored)), names.get(chunk_id, ()), page_links, titles)
         mentions[chunk_id] = tuple(Mention(entity_id=key, count=counts[key]) for key in sorted(counts))
         unknown.update({key: untitled(key) for key in counts if key not in titles.entities})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph.names import words
-from graph.titles import TitleDictionary, is_nameable, mentioned
+from graph.titles import PageLinks, TitleDictionary, is_nameable, mentioned
 
 TITLES = TitleDictionary.build(
     [
@@ -20,7 +20,7 @@ TITLES = TitleDictionary.build(
 
 
 def named(text: str, names: tuple[str, ...] = (), links: dict[str, str] | None = None) -> dict[str, int]:
-    return dict(mentioned(words(text), names, links or {}, TITLES))
+    return dict(mentioned(words(text), names, PageLinks.of(links or {}), TITLES))
 
 
 def test_the_longest_title_wins() -> None:
