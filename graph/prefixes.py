@@ -11,7 +11,10 @@ KNOWN = (
     ("*bge-base-en*", BGE, ""),
     ("*bge-large-en*", BGE, ""),
     ("*mxbai-embed-large*", BGE, ""),
+    ("*snowflake-arctic-embed2*", "query: ", ""),
+    ("*snowflake-arctic-embed-*-v2*", "query: ", ""),
     ("*snowflake-arctic-embed*", BGE, ""),
+    ("*embeddinggemma*", "task: search result | query: ", "title: none | text: "),
     ("*nomic-embed-text*", "search_query: ", "search_document: "),
     ("*e5-*", "query: ", "passage: "),
 )
@@ -21,7 +24,7 @@ ENGLISH_ONLY = (
     "*-en", "*-en-*", "*-en:*", "*_en_*", "mxbai-embed-large*", "all-minilm*", "nomic-embed-text",
     "nomic-embed-text:*", "nomic-embed-text-v1*", "snowflake-arctic-embed", "snowflake-arctic-embed:*",
     "snowflake-arctic-embed-[sml]", "snowflake-arctic-embed-xs", "snowflake-arctic-embed-m-v1*",
-    "snowflake-arctic-embed-m-long",
+    "snowflake-arctic-embed-m-long", "answerai-colbert*",
 )  # fmt: skip
 """Name patterns; of the last two families the second version knows other languages too."""
 

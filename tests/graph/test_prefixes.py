@@ -16,6 +16,10 @@ from graph.prefixes import AUTO, BGE, knows_english_only, prefixes
         ("nomic-embed-text:latest", ("search_query: ", "search_document: ")),
         ("intfloat/multilingual-e5-small", ("query: ", "passage: ")),
         ("mxbai-embed-large:335m", (BGE, "")),
+        ("snowflake-arctic-embed:22m", (BGE, "")),
+        ("snowflake-arctic-embed2", ("query: ", "")),
+        ("Snowflake/snowflake-arctic-embed-l-v2.0", ("query: ", "")),
+        ("embeddinggemma:300m", ("task: search result | query: ", "title: none | text: ")),
         ("text-embedding-3-small", ("", "")),
     ],
 )

