@@ -7,6 +7,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from server.commands.evaluations import Asked
 from server.commands.options import common_options, options_of
 from server.commands.progress import ingestion_progress
 from server.commands.setup import settings_of
@@ -35,7 +36,10 @@ def command(context: click.Context, folder: Path, index_dir: Path | None, limit:
     options = options_of(context)
     settings = settings_of(options)
     with ingestion_progress(folder.name) as show:
-        found = asyncio.run(calibrate_on(folder, settings, index_dir=index_dir, limit=limit, on_progress=show))
+        calibrating = calibrate_on(
+            folder, settings, index_dir=index_dir, limit=limit, on_progress=show, tell=Asked(folder.name)
+        )
+        found = asyncio.run(calibrating)
     toml = as_toml(
         found,
         dataset=folder.name,

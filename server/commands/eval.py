@@ -10,7 +10,7 @@ import rich_click as click
 
 from config.settings import Settings
 from graph.errors import InputError
-from server.commands.evaluations import print_figures
+from server.commands.evaluations import Asked, print_figures
 from server.commands.options import common_options, options_of
 from server.commands.progress import ingestion_progress
 from server.commands.setup import settings_of
@@ -70,10 +70,8 @@ def command(
     options = options_of(context)
     settings = settings_of(options)
     # What can be wrong is found before minutes of measuring.
-    wanted = [Floor.read(floor) for floor in floors]
     changes = _ablations(settings, every=all_ablations, own=ablate)
-    for floor in wanted:
-        floor.check([*RUNS, *(change.name for change in changes)])
+    wanted = _floors(floors, changes)
     before = _before(before_file, folder, limit)
     _check_places(report_file, save_file)
     with ingestion_progress(folder.name) as show:
@@ -85,11 +83,12 @@ def command(
             ablations=changes,
             with_answers=answers,
             on_progress=show,
+            tell=Asked(folder.name),
         )
         measured = asyncio.run(measuring)
-    figures = figures_of(measured, before)
     if save_file:
         save(measured, save_file)
+    figures = figures_of(measured, before)
     if report_file:
         report_file.write_text(report(figures), encoding="utf-8")
     if options.json:
@@ -97,6 +96,13 @@ def command(
     else:
         print_figures(figures, Printer())
     return _verdict(figures, wanted)
+
+
+def _floors(texts: Sequence[str], changes: Sequence[Ablation]) -> list[Floor]:
+    floors = [Floor.read(text) for text in texts]
+    for floor in floors:
+        floor.check([*RUNS, *(change.name for change in changes)])
+    return floors
 
 
 def _ablations(settings: Settings, *, every: bool, own: Sequence[str]) -> list[Ablation]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Mapping, Sequence
 
+from server.commands.sentences import sentence
 from server.commands.terminal import Printer
 from server.evaluation.abstention import Abstention, AbstentionPoint
 from server.evaluation.answering import AnswerSummary
@@ -12,8 +15,23 @@ from server.evaluation.figures import Figures, FlatRun, flat_run
 from server.evaluation.results import BASE
 from server.evaluation.summary import Difference, RunSummary
 
+SECONDS_BETWEEN_LINES = 10.0
 SHOWN = ("recall@5", "ndcg@10")
 """The measures whose differences are printed; `--json` and the report have all."""
+
+
+class Asked:
+    """A line on stderr at most every ten seconds: measuring takes minutes."""
+
+    def __init__(self, dataset: str) -> None:
+        self._dataset = sentence(dataset)
+        self._next = time.monotonic() + SECONDS_BETWEEN_LINES
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + SECONDS_BETWEEN_LINES
+            print(f"{self._dataset}: {what} {done:,} of {total:,} questions", file=sys.stderr, flush=True)
 
 
 def print_figures(figures: Figures, out: Printer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from graph.model import Evidence
@@ -30,7 +30,7 @@ class AnswerSummary:
 
 
 async def check_answers(
-    questions: Sequence[JudgedQuestion], source: str, backends: Backends
+    questions: Iterable[JudgedQuestion], source: str, backends: Backends
 ) -> tuple[AnswerChecks, ...]:
     """Each question that has answers, answered without a language model and without the web."""
     alone = replace(backends, chat=None, web=None)

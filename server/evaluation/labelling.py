@@ -14,7 +14,7 @@ from server.evaluation.asking import confidence_of
 from server.evaluation.calibration import LEAST_QUESTIONS, Calibration, Labelled, calibrate
 from server.evaluation.changes import changed
 from server.evaluation.dataset import JudgedQuestion, read_questions, read_unanswerable
-from server.evaluation.evaluate import open_indexed
+from server.evaluation.evaluate import Tell, counted, open_indexed
 from server.evaluation.stages import final_run, legs_run, ranked_documents, wiki_run
 from server.model import Question
 
@@ -29,6 +29,7 @@ async def calibrate_on(
     index_dir: Path | None = None,
     limit: int | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    tell: Tell = lambda what, done, total: None,
 ) -> Calibration:
     """Raises `SourceError` where the folder is not a benchmark, `InputError` where it has too few questions."""
     questions = read_questions(folder)[:limit]
@@ -40,7 +41,7 @@ async def calibrate_on(
     backends = await open_indexed(folder, changed(settings, PATIENT), index_dir=index_dir, on_progress=on_progress)
     try:
         source = BeirCorpus(folder).name
-        return calibrate([await label(judged, source, backends) for judged in asked])
+        return calibrate([await label(judged, source, backends) for judged in counted(asked, "asked", tell)])
     finally:
         await backends.close()
 
