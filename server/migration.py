@@ -15,9 +15,10 @@ from graph.knowledge import Knowledge
 from graph.protocols import Embedder, GraphStore, VectorStore
 from graph.recognizer import Recognizer
 from graph.sqlite_state import SqliteState
+from graph.vectors_with_tokens import VectorsWithTokens
 from ingestion.migrate import Moved, migrate
 from ingestion.verify import VerifyReport
-from server.open import open_graph, open_vectors, wanted_stamp
+from server.open import open_graph, open_tokens, open_vectors, wanted_stamp
 from server.open_models import open_embedder
 
 Target = Literal["servers", "embedded"]
@@ -93,8 +94,17 @@ async def _move(
     for store in (new_vectors, new_graph):
         if store is not None:
             opened.push_async_callback(store.close)
-    recognizer = Recognizer(())  # no text is read again
-    knowledge = Knowledge(state=state, vectors=vectors, graph=graph, embedder=embedder, recognizer=recognizer)
+    tokens = open_tokens(settings)  # they stay, but what a cut batch left of them is taken back
+    if tokens is not None:
+        opened.enter_context(closing(tokens))
+    knowledge = Knowledge(
+        state=state,
+        vectors=VectorsWithTokens(vectors, tokens) if tokens else vectors,
+        graph=graph,
+        embedder=embedder,
+        recognizer=Recognizer(()),  # no text is read again
+        tokens=tokens,
+    )
     report = await migrate(knowledge, vectors=new_vectors, graph=new_graph, on_progress=on_progress)
     wanted.write(settings.home)
     left_behind = await _empty(vectors if new_vectors else None, graph if new_graph else None)
