@@ -16,7 +16,9 @@ from server.exit_codes import ExitCode
 
 
 @click.command()
-@click.option("--repair", "mend", is_flag=True, help="Bring vectors and graph in line with the manifest.")
+@click.option(
+    "--repair", "mend", is_flag=True, help="Bring vectors and graph in line with the manifest; make what is lacking."
+)
 @common_options
 @click.pass_context
 def command(context: click.Context, mend: bool) -> ExitCode:
