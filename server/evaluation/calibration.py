@@ -17,6 +17,8 @@ LEAST_QUESTIONS = 50
 """Of fewer, the worst 5 % are two questions or none."""
 LEAST_UNFOUNDED = 10
 """Questions whose evidence does not answer them: with fewer, no bound can be told from chance."""
+MOST_WARNED = 0.2
+"""The most good evidence that may be called doubtful: a warning beside every second answer is not read."""
 LOST = 0.05
 """The most gold passages found by vectors that noise control may count as noise."""
 
@@ -96,7 +98,7 @@ def vector_bound(questions: Sequence[Labelled]) -> VectorBound | None:
     other = np.array([cosine for one in questions for cosine in one.other_cosines])
     if len(gold) < LEAST_QUESTIONS:
         return None
-    threshold = _down(highest_threshold(gold, LOST))
+    threshold = _down(highest_threshold(gold, LOST), digits=3)
     return VectorBound(
         threshold=threshold,
         gold=len(gold),
@@ -116,7 +118,8 @@ def zones(questions: Sequence[Labelled]) -> Zones | None:
     unfounded = logits_of([one.confidence for one in questions if not one.founded])
     caution = abstain
     if len(founded) and len(unfounded) >= LEAST_UNFOUNDED:
-        caution = max(abstain, _down(youden(founded, unfounded)))
+        best = youden(founded, unfounded)
+        caution = max(abstain, _down(best)) if math.isfinite(best) else abstain
     return Zones(
         abstain_below=abstain,
         refused_answerable=_below(right, abstain),
@@ -131,12 +134,14 @@ def zones(questions: Sequence[Labelled]) -> Zones | None:
 def youden(founded: NDArray[np.float64], unfounded: NDArray[np.float64]) -> float:
     """The bound that tells both best: the largest difference of the shares above it (Youden, Cancer 1950).
 
-    It does not depend on how many of each a set happens to have, which is not how many users ask.
+    It does not depend on how many of each a set happens to have, which is not how many users ask. Where the two
+    overlap much it would warn of half of all answers, so bounds below which too many of the founded lie are left out.
     """
     both = np.concatenate([founded, unfounded])
     bounds = np.unique(both[np.isfinite(both)])
+    bounds = bounds[np.searchsorted(np.sort(founded), bounds) <= MOST_WARNED * len(founded)]
     if not len(bounds):
-        return 0.0
+        return -math.inf
     above = 1 - np.searchsorted(np.sort(founded), bounds) / len(founded)
     above_unfounded = 1 - np.searchsorted(np.sort(unfounded), bounds) / len(unfounded)
     return float(bounds[np.argmax(above - above_unfounded)])
@@ -146,9 +151,9 @@ def _below(logits: NDArray[np.float64], bound: float) -> float:
     return float((logits < bound).mean()) if len(logits) else 0.0
 
 
-def _down(value: float) -> float:
-    """Two digits for a settings file; downwards, so that what is said of the threshold stays true."""
-    return math.floor(value * 100) / 100
+def _down(value: float, *, digits: int = 2) -> float:
+    """Few digits for a settings file; downwards, so that what is said of the threshold stays true."""
+    return math.floor(value * 10**digits) / 10**digits
 
 
 def as_toml(found: Calibration, *, dataset: str, embedder: str, reranker: str) -> str:
@@ -163,7 +168,7 @@ def as_toml(found: Calibration, *, dataset: str, embedder: str, reranker: str) -
             "",
             "[search]",
             f"# keeps {one.kept:.1%} of {one.gold:,} passages that answer, drops {one.dropped:.1%} of the others",
-            f"vector_threshold = {one.threshold:.2f}",
+            f"vector_threshold = {one.threshold:.3f}",
         ]
     if found.zones:
         lines += ["", "[answer]", *_zone_lines(found.zones)]

@@ -89,6 +89,12 @@ def test_youdens_bound_on_a_worked_example() -> None:
     assert youden(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == 2.0
 
 
+def test_at_most_a_fifth_of_good_evidence_is_warned_of() -> None:
+    founded, unfounded = np.arange(10.0), np.arange(-1.0, 9.0, 0.5)
+    assert (founded < youden(founded, unfounded)).mean() <= 0.2
+    assert youden(np.full(5, -np.inf), np.array([1.0])) == -np.inf
+
+
 async def test_questions_are_labelled_by_the_search(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "birds")
     backends = await opened(folder, tmp_path)
