@@ -26,6 +26,7 @@ import pytest
 from config.settings import IngestionSettings, LLMSettings, RerankSettings, Settings
 from graph.home import HomeLock
 from graph.sqlite_jobs import SqliteJobs
+from ingestion.reading import GROUP
 from server.library import TURN_FOLDER, Library, open_filling_models, open_for_job, open_library, take_turn
 from tests.fakes import HashEmbedder
 from tests.faults.processes import own_neo4j, trivet_serve
@@ -34,8 +35,9 @@ from tests.services import neo4j_server
 from tests.services.qdrant_stand_in import qdrant_process
 
 WITHIN = 100.0
-PAGES = 20
-SLOW_SECONDS = 0.25
+PAGES = 2 * GROUP
+FLOW = threading.Event()
+"""While it is not set, the embedding service keeps those waiting who send it a text with the word "dammed"."""
 QUICK = """
 import server.cli, server.jobs
 server.jobs.LEASE_SECONDS, server.jobs.BEAT_SECONDS, server.jobs.IDLE_SECONDS = 3, 0.2, 0.2
@@ -44,20 +46,21 @@ server.cli.main()
 
 
 class EmbeddingService(BaseHTTPRequestHandler):
-    """`POST /v1/embeddings`; texts with the word "slowly" take their time, so that their job has a midst."""
+    """`POST /v1/embeddings`."""
 
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
-        if any("slowly" in text for text in texts):
-            time.sleep(SLOW_SECONDS)
+        if any("dammed" in text for text in texts):
+            FLOW.wait(WITHIN)
         vectors = asyncio.run(HashEmbedder().embed_passages(texts)).tolist()
         said = json.dumps({"data": [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
+        with suppress(OSError):  # who asked may have been killed meanwhile
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
 
     def log_message(self, *_: object) -> None:
         """Says nothing."""
@@ -164,6 +167,7 @@ def embedder() -> Iterator[dict[str, str]]:
         "TRIVET_EMBEDDER__NAME": "words",
         "TRIVET_EMBEDDER__URL": f"http://127.0.0.1:{server.server_port}/v1",
         "TRIVET_EMBEDDER__DIMENSION": "64",
+        "TRIVET_EMBEDDER__SECONDS": str(WITHIN),
         "TRIVET_SEARCH__VECTOR_THRESHOLD": "0.2",
         "TRIVET_INGESTION__NER_LANGUAGES": "",
         "TRIVET_INGESTION__BATCH_CHUNKS": "2",
@@ -194,9 +198,20 @@ def wiki(folder: Path, **pages: str) -> Path:
     return folder
 
 
-def long_wiki(folder: Path) -> Path:
-    """Some seconds' work."""
-    return wiki(folder, **{f"lamp{n}": f"Lamp {n} burns slowly beside Lamp{n * 7 % PAGES}." for n in range(PAGES)})
+def dammed_wiki(folder: Path) -> Path:
+    """The first batch of it is stored at once, the next when `FLOW` is set."""
+    return wiki(
+        folder,
+        **{f"lamp{n:02}": f"Lamp {n} is {'lit' if n < GROUP else 'dammed'} beside Lamp{n:02}." for n in range(PAGES)},
+    )
+
+
+@pytest.fixture
+def flow() -> Iterator[threading.Event]:
+    """Not set yet."""
+    FLOW.clear()
+    yield FLOW
+    FLOW.set()
 
 
 def until(reached: Callable[[str], bool], job_id: str) -> None:
@@ -246,8 +261,9 @@ def test_the_server_sees_what_a_worker_changed(shared: Site, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("flow")
 def test_a_stopped_worker_gives_its_job_back_and_another_is_cancelled(shared: Site, tmp_path: Path) -> None:
-    job = shared.add(long_wiki(tmp_path / "stopped"))
+    job = shared.add(dammed_wiki(tmp_path / "stopped"))
     with shared.worker() as first:
         until(shared.in_the_midst, job)
         first.stop()
@@ -265,10 +281,10 @@ def test_a_stopped_worker_gives_its_job_back_and_another_is_cancelled(shared: Si
 
 
 @pytest.mark.slow
-def test_two_workers_never_do_the_same_job(shared: Site, tmp_path: Path) -> None:
+def test_two_workers_never_do_the_same_job(shared: Site, tmp_path: Path, flow: threading.Event) -> None:
     owls = [{"key": f"owl {n}", "title": f"Owl {n}", "text": "An owl hoots."} for n in range(12)]
     short = [shared.post("/api/pages", {"source": "mine", "pages": [owl]})["id"] for owl in owls]
-    long = shared.add(long_wiki(tmp_path / "asleep"))
+    long = shared.add(dammed_wiki(tmp_path / "asleep"))
     with shared.worker() as one, shared.worker() as other:
         until(shared.in_the_midst, long)
         holder = HomeLock.holder(shared.cli.home / TURN_FOLDER)
@@ -277,6 +293,7 @@ def test_two_workers_never_do_the_same_job(shared: Site, tmp_path: Path) -> None
         asleep.signal(signal.SIGSTOP)
         time.sleep(5)  # the lease has run out, and still nobody writes beside one that may wake up
         asleep.signal(signal.SIGCONT)
+        flow.set()
         until(shared.done, long)
         asleep.stop()
         awake.stop()
@@ -286,21 +303,22 @@ def test_two_workers_never_do_the_same_job(shared: Site, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_the_job_of_a_killed_worker_is_done_by_the_next(
-    tmp_path: Path, cli: InProcessCli, qdrant: dict[str, str]
+    tmp_path: Path, cli: InProcessCli, qdrant: dict[str, str], flow: threading.Event
 ) -> None:
     settings = {**qdrant, "TRIVET_VECTORS__QDRANT_PREFIX": "killed"}
     with served(cli.home, settings) as site:
-        kill_one_and_let_another_finish(site, long_wiki(tmp_path / "lamps"))
+        kill_one_and_let_another_finish(site, dammed_wiki(tmp_path / "lamps"), flow)
     verified = cli("verify", "--json", environment=settings)
     assert (verified.code, verified.json["clean"], verified.json["pages"]) == (0, True, PAGES), verified.out
 
 
-def kill_one_and_let_another_finish(site: Site, folder: Path) -> None:
+def kill_one_and_let_another_finish(site: Site, folder: Path, flow: threading.Event) -> None:
     job = site.add(folder)
     with site.worker() as first:
         until(site.in_the_midst, job)
         first.signal(signal.SIGKILL)
         assert first.ended() == -signal.SIGKILL
+    flow.set()
     with site.worker() as second:
         until(site.done, job)
         second.stop()
@@ -366,7 +384,7 @@ def test_nobody_fills_the_store_beside_a_worker_in_the_midst_of_a_job(
 
 @pytest.mark.services
 @pytest.mark.slow
-def test_a_worker_beside_a_server_on_neo4j(tmp_path: Path, qdrant: dict[str, str]) -> None:
+def test_a_worker_beside_a_server_on_neo4j(tmp_path: Path, qdrant: dict[str, str], flow: threading.Event) -> None:
     with own_neo4j(tmp_path) as neo4j:
         settings = {
             **qdrant,
@@ -377,5 +395,5 @@ def test_a_worker_beside_a_server_on_neo4j(tmp_path: Path, qdrant: dict[str, str
         }
         with served(tmp_path / "home", settings) as site:
             test_the_server_sees_what_a_worker_changed(site, tmp_path)
-            kill_one_and_let_another_finish(site, long_wiki(tmp_path / "lamps"))
+            kill_one_and_let_another_finish(site, dammed_wiki(tmp_path / "lamps"), flow)
         assert site.cli.process("verify", "--json", environment=settings).json["clean"]
