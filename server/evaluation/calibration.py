@@ -153,7 +153,8 @@ def _below(logits: NDArray[np.float64], bound: float) -> float:
 
 def _down(value: float, *, digits: int = 2) -> float:
     """Few digits for a settings file; downwards, so that what is said of the threshold stays true."""
-    return math.floor(value * 10**digits) / 10**digits
+    scale = 10.0**digits
+    return math.floor(value * scale) / scale
 
 
 def as_toml(found: Calibration, *, dataset: str, embedder: str, reranker: str) -> str:
