@@ -12,6 +12,14 @@ from server.evaluation.changes import changed, value_of
 
 FUSION_SECTIONS = frozenset({"search", "graph", "rerank"})
 """Settings of the others need an index or a model of their own, so they are two calls of `trivet eval`."""
+AFTER_LEGS = frozenset(
+    f"search.{name}"
+    for name in (
+        *("rrf_k", "graph_weight", "graph_limit", "dedup_cosine", "short_words", "level_spread"),
+        *("neighbours", "evidence_limit", "page_share"),
+    )
+)
+"""Settings that the vector leg does not read; of any other it is searched again, to be safe."""
 AT_OPENING = ("graph.neo4j_", "rerank.provider", "rerank.name", "rerank.url", "rerank.api_key", "rerank.model_dir")
 """Starts of names that are read when the store is opened: changing them afterwards would change nothing."""
 ONLY_OFF = frozenset({"rerank.enabled", "rerank.late_interaction"})
@@ -34,8 +42,8 @@ class Ablation:
 
     @property
     def searches_again(self) -> bool:
-        """Whether the vector leg gives something else than a part of what it gave."""
-        return "search.vector_limit" in self.changes
+        """Whether the vector leg may give something else."""
+        return any(key.startswith("search.") and key not in AFTER_LEGS for key in self.changes)
 
 
 ABLATIONS = (

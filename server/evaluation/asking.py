@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from config.settings import SearchSettings
+from graph.model import VectorRankings
 from server.backends import Backends
 from server.evaluation.ablations import Ablation
 from server.evaluation.changes import changed
@@ -18,7 +20,7 @@ from server.evaluation.stages import (
     graph_run,
     keys_of,
     legs_run,
-    quiet,
+    open_to_noise,
     ranked_documents,
     timed,
     vector_run,
@@ -89,10 +91,11 @@ class Asker:
         if self.memory:
             self.memory.forget()
         question, backends = Question(text=judged.text, use_web=False), self.backends
-        raw, spent = await timed(vector_run(question, backends))
+        vector, spent = await timed(vector_run(question, backends))
+        await self._note("vector", keys_of(vector.fused), spent)
+        raw = await vector_run(question, open_to_noise(backends))
         await self._note("dense", keys_of(raw.dense))
         await self._note("sparse", keys_of(raw.sparse))
-        await self._note("vector", keys_of(quiet(raw, backends).fused), spent)
         reached, spent = await timed(graph_run(question, backends))
         await self._note("graph", reached, spent)
         found, searching = await timed(legs_run(question, backends))
@@ -100,8 +103,9 @@ class Asker:
         await self._note("wiki", keys_of(hits), searching + fusing)
         order, reranking = await timed(final_run(question, hits, backends))
         await self._note(BASE, _keys(order), searching + fusing + reranking)
+        known = {open_to_noise(backends).settings.search: raw}
         for variant in self.variants:
-            await self._note(variant.ablation.name, _keys(await _vary(found, variant)))
+            await self._note(variant.ablation.name, _keys(await _vary(found, variant, known)))
         return confidence_of(order)
 
     async def _note(self, run: str, chunks: Sequence[str], milliseconds: float | None = None) -> None:
@@ -131,11 +135,17 @@ class Asker:
         return self.memory.unscored / self.memory.asked if self.memory and self.memory.asked else 0.0
 
 
-async def _vary(found: Found, variant: Variant) -> RerankedOrder:
-    """The search's end with one factor changed, over what the legs have found already."""
+async def _vary(found: Found, variant: Variant, known: dict[SearchSettings, VectorRankings]) -> RerankedOrder:
+    """The search's end with one factor changed, over what the legs have found already.
+
+    `known`: what the vector leg gives with other settings, for this question; grows.
+    """
     ablation, backends = variant.ablation, variant.backends
     if ablation.searches_again:
-        found = replace(found, vector=await vector_run(found.question, backends))
+        wanted = backends.settings.search
+        if wanted not in known:
+            known[wanted] = await vector_run(found.question, backends)
+        found = replace(found, vector=known[wanted])
     if ablation.walks_again:
         again = await spread(found.graph.keywords, (), backends.graph, backends.walks, backends.settings.graph)
         found = replace(found, graph=again)

@@ -15,7 +15,7 @@ from server.evaluation.calibration import LEAST_QUESTIONS, Calibration, Labelled
 from server.evaluation.changes import changed
 from server.evaluation.dataset import JudgedQuestion, read_questions, read_unanswerable
 from server.evaluation.evaluate import Tell, counted, open_indexed
-from server.evaluation.stages import final_run, legs_run, ranked_documents, wiki_run
+from server.evaluation.stages import final_run, legs_run, open_to_noise, ranked_documents, vector_run, wiki_run
 from server.model import Question
 
 PATIENT = {"search.vector_seconds": 120.0, "search.graph_seconds": 120.0, "rerank.budget_seconds": 60.0}
@@ -50,7 +50,9 @@ async def label(judged: JudgedQuestion, source: str, backends: Backends) -> Labe
     """One question; for one that the set cannot answer, no passage is a gold one."""
     found = await legs_run(Question(text=judged.text, use_web=False), backends)
     cosines: dict[bool, list[float]] = {True: [], False: []}
-    for scored in found.vector.dense:
+    # Before noise control, whose threshold is looked for.
+    raw = await vector_run(found.question, open_to_noise(backends))
+    for scored in raw.dense[: backends.settings.search.vector_limit]:
         documents = await ranked_documents([scored.key], source, backends)
         cosines[not judged.gold.isdisjoint(documents)].append(scored.score)
     order = await final_run(found.question, await wiki_run(found, backends), backends)

@@ -20,7 +20,6 @@ from server.candidates import candidates_of, drop_duplicates, live_only
 from server.evaluation.changes import changed
 from server.graph_leg import Exploration, explore
 from server.model import Question
-from server.noise import above_threshold
 from server.rerank.order import RerankedOrder, reranked
 from server.search import fuse_wiki, run_legs, vector_leg
 
@@ -31,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the legs gave for a question, before noise control."""
+    """What the legs gave for a question."""
 
     question: Question
     language: str
@@ -47,8 +46,8 @@ async def timed(work: Awaitable[T]) -> tuple[T, float]:
 
 
 async def vector_run(question: Question, backends: Backends) -> VectorRankings:
-    """The vector leg alone, before noise control. Raises `DependencyDownError` where no embedder answered."""
-    rankings, note = await vector_leg(question, _open_to_noise(backends))
+    """The vector leg alone. Raises `DependencyDownError` where no embedder answered."""
+    rankings, note = await vector_leg(question, backends)
     if note:
         raise DependencyDownError(f"The vector leg failed for {question.text!r}: {note}", dependency="embedder")
     return rankings
@@ -69,7 +68,7 @@ async def legs_run(question: Question, backends: Backends) -> Found:
     Raises `DependencyDownError` where a leg failed: a figure without it would be another search's.
     """
     language = await asyncio.to_thread(detect_language, question.text, default="")
-    vector, graph, _ = await run_legs(question, language, _open_to_noise(backends))
+    vector, graph, _ = await run_legs(question, language, backends)
     for name, leg in ((Leg.VECTOR, vector), (Leg.GRAPH, graph)):
         if leg.found is None:
             raise DependencyDownError(f"The {name} leg failed for {question.text!r}: {leg.status}", dependency=name)
@@ -81,19 +80,14 @@ async def legs_run(question: Question, backends: Backends) -> Found:
     return Found(question=question, language=language, vector=rankings, graph=graph.found)
 
 
-def _open_to_noise(backends: Backends) -> Backends:
-    """Every dense hit is kept, so that any threshold can be applied afterwards; no cosine is below -1."""
+def open_to_noise(backends: Backends) -> Backends:
+    """Searching so, every dense hit is kept: no cosine is below -1."""
     return replace(backends, settings=changed(backends.settings, {"search.vector_threshold": -1.0}))
-
-
-def quiet(rankings: VectorRankings, backends: Backends) -> VectorRankings:
-    """After noise control."""
-    return above_threshold(rankings, backends.settings.search.vector_threshold)
 
 
 async def wiki_run(found: Found, backends: Backends, *, without: Leg | None = None) -> tuple[Hit, ...]:
     """Stage 1 from what the legs found; `without` leaves one of them out."""
-    vector = None if without is Leg.VECTOR else quiet(found.vector, backends)
+    vector = None if without is Leg.VECTOR else found.vector
     graph = None if without is Leg.GRAPH else found.graph
     return (await fuse_wiki(found.question, vector, graph, backends)).hits
 
