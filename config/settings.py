@@ -132,6 +132,12 @@ class SearchSettings(Section):
     adaptive_weights: bool = Field(
         True, description="Let the graph leg start from passages too, as far as names do not cover the question."
     )
+    dense_weight: float = Field(
+        0.6, ge=0, le=1, description="Share of the dense score in the vector leg's, beside BM25's, with those weights."
+    )
+    dense_floor: float = Field(
+        0.4, ge=-1, lt=1, description="Cosine that counts as nothing there; for BGE-type models."
+    )
     graph_weight: float = Field(
         64.0, ge=0, le=1000, description="Weight of the graph ranking then, beside 1 for the vector ranking."
     )
@@ -179,10 +185,13 @@ class GraphSettings(Section):
     )
     link_weight: float = Field(0.3, ge=0, le=1000, description="Pull of a wiki link, beside 1 for a name in the text.")
     passage_seeds: int = Field(
-        5, ge=0, le=100, description="Best passages of the vector leg that the walk also starts from."
+        10, ge=0, le=100, description="Best passages of the vector leg that the walk also starts from."
     )
     passage_weight_low: float = Field(0.02, ge=0, le=10, description="Their weight where names cover the question.")
     passage_weight_high: float = Field(3.0, ge=0, le=10, description="Their weight where no name does.")
+    passage_pull: float = Field(
+        0.5, ge=0, le=10, description="What a passage keeps of its weight, beside what the walk brings back to it."
+    )
     max_nodes: int = Field(50_000, ge=100, le=10_000_000, description="Nodes a question may spread over.")
     max_edges: int = Field(500_000, ge=100, le=100_000_000, description="Edges a question may spread over.")
 

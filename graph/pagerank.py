@@ -61,6 +61,8 @@ class Walk:
     """(chunks, entities)ᵀ, transposed so that a step is matrix @ vector."""
     to_chunks: sparse.csr_array
     """(entities, chunks)ᵀ."""
+    breadth: NDArray[np.int32]
+    """(entities,) — chunks of the page about it; for one without a page, chunks that name it."""
     settings: WalkSettings
     _entity_places: Mapping[str, int]
     _chunk_places: Mapping[str, int]
@@ -77,11 +79,13 @@ class Walk:
         out = mentions + settings.about_weight * titles + settings.link_weight * links
         back = mentions + settings.title_weight * titles + settings.link_weight * links
         by_idf = sparse.diags_array(idf)
+        about = np.bincount(graph.title_entity, minlength=shape[1])
         return cls(
             graph=graph,
             idf=idf,
             to_entities=sparse.csr_array(_rows_to_one(out @ by_idf).T),
             to_chunks=sparse.csr_array(_rows_to_one(sparse.csr_array(back.T)).T),
+            breadth=np.where(about > 0, about, graph.chunk_frequency).astype(np.int32),
             settings=settings,
             _entity_places={key: place for place, key in enumerate(graph.entity_ids)},
             _chunk_places={key: place for place, key in enumerate(graph.chunk_ids)},

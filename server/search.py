@@ -1,7 +1,7 @@
 """One question through the system (mission.md §4): read `search` from top to bottom to know the product.
 
 question ─ language ─ core keywords
-   ├─ vector leg   dense + BM25, fused in the engine ─┐ stage 1 → wiki ranking ─┐
+   ├─ vector leg   dense + BM25, fused by score ──────┐ stage 1 → wiki ranking ─┐
    ├─ graph leg    keywords → entities → PageRank ────┘                         │ stage 2
    └─ web leg      SearXNG → fetch → passages ──────────────────────────────────┘
 merged ─ semantic dedup ─ cross-encoder ─ a page's share ─ neighbours ─ confidence zone
@@ -21,13 +21,16 @@ from server.answer.gate import check_question
 from server.backends import Backends
 from server.candidates import candidates_of, drop_duplicates, live_only, with_paths
 from server.evidence import evidence_of
-from server.fusion import annotate, reciprocal_rank_fusion
+from server.fusion import annotate, convex_combination, reciprocal_rank_fusion
 from server.graph_leg import Exploration, explore, spread
 from server.legs import OFF, LegResult, Stopwatch, guarded
 from server.model import Question, SearchResult
 from server.noise import above_threshold
 from server.rerank.order import confidence_zone, reranked
 from server.web.leg import WebPassage, web_passages
+
+SCORED_DEPTH = 4
+"""How much deeper both lists go where their scores are added, so that a hit of one has its score in the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +118,13 @@ async def run_legs(
 
 
 async def vector_leg(question: Question, backends: Backends) -> tuple[VectorRankings, str]:
-    """Dense and BM25 rankings of the wiki, and the engine's fusion of both; and what is amiss with the embedder.
+    """Dense and BM25 rankings of the wiki, and both fused; and what is amiss with the embedder.
 
     An embedding server that is down leaves BM25, which needs none.
     """
-    limit = backends.settings.search.vector_limit
+    settings = backends.settings.search
+    limit = max(settings.vector_limit, 2 * question.limit)
+    depth = limit * (SCORED_DEPTH if settings.adaptive_weights else 1)
     dense, sparse, note = None, None, ""
     try:
         if isinstance(backends.embedder, SparseEmbedder):
@@ -129,9 +134,15 @@ async def vector_leg(question: Question, backends: Backends) -> tuple[VectorRank
     except DependencyError as error:
         note = f"by words alone: {error}"
     rankings = await backends.vectors.search(
-        WIKI, dense=dense, sparse=sparse, text=question.text, limit=max(limit, 2 * question.limit), where=question.where
+        WIKI, dense=dense, sparse=sparse, text=question.text, limit=depth, where=question.where
     )
-    return above_threshold(rankings, backends.settings.search.vector_threshold), note
+    if settings.adaptive_weights:
+        fused = convex_combination(
+            rankings.dense, rankings.sparse, weight=settings.dense_weight, floor=settings.dense_floor
+        )
+        rankings = replace(rankings, fused=tuple(fused))
+    rankings = above_threshold(rankings, settings.vector_threshold)
+    return replace(rankings, fused=rankings.fused[:limit]), note
 
 
 async def web_leg(

@@ -6,9 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.server.cli_runner import ROOT, Cli
+
+# A deadline measures the machine, not the code: what must be quick has a benchmark or a budget of its own.
+hypothesis.settings.register_profile("trivet", deadline=None)
+hypothesis.settings.load_profile("trivet")
 
 DEFAULT_DATA = Path(__file__).parents[1] / "../shared/data"
 

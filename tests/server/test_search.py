@@ -71,7 +71,7 @@ class OneWebPage:
 
 async def opened(tmp_path: Path, **changes: object) -> Backends:
     """Fakes filled with the small wiki; `changes` replace parts afterwards."""
-    settings = Settings(home=tmp_path, search=SearchSettings(graph_seconds=0.2, vector_threshold=-1))
+    settings = Settings(home=tmp_path, search=SearchSettings(graph_seconds=1.0, vector_threshold=-1))
     parts: dict[str, object] = {
         "settings": settings,
         "state": FakeState(),
@@ -162,8 +162,8 @@ async def test_a_slow_server_counts_as_a_dead_one(tmp_path: Path) -> None:
     backends = await opened(tmp_path, graph=SlowGraph(), breakers={Leg.GRAPH: breaker})
     question = Question(text="Who kept Gull Rock Light?")
     legs = [(await search(question, backends)).legs["graph"] for _ in range(3)]
-    assert legs[:2] == ["timeout after 0.2 s"] * 2
-    assert legs[2].startswith("unavailable: timeout after 0.2 s (not asked again for ")
+    assert legs[:2] == ["timeout after 1 s"] * 2
+    assert legs[2].startswith("unavailable: timeout after 1 s (not asked again for ")
 
 
 async def test_without_the_embedder_words_still_find(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_without_the_embedder_words_still_find(tmp_path: Path) -> None:
 
 async def test_a_slow_leg_is_cut_and_named(tmp_path: Path) -> None:
     found = await search(Question(text="Who kept Gull Rock Light?"), await opened(tmp_path, graph=SlowGraph()))
-    assert found.legs["graph"] == "timeout after 0.2 s"
+    assert found.legs["graph"] == "timeout after 1 s"
     assert found.evidence
 
 
