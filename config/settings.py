@@ -188,7 +188,7 @@ class GraphSettings(Section):
         10, ge=0, le=100, description="Best passages of the vector leg that the walk also starts from."
     )
     passage_weight_low: float = Field(0.02, ge=0, le=10, description="Their weight where names cover the question.")
-    passage_weight_high: float = Field(3.0, ge=0, le=10, description="Their weight where no name does.")
+    passage_weight_high: float = Field(0.8, ge=0, le=10, description="Their weight where no name does.")
     passage_pull: float = Field(
         0.5, ge=0, le=10, description="What a passage keeps of its weight, beside what the walk brings back to it."
     )
