@@ -18,6 +18,7 @@ from graph.sqlite_state import SqliteState
 from graph.vectors_with_tokens import VectorsWithTokens
 from ingestion.migrate import Moved, migrate
 from ingestion.verify import VerifyReport
+from server.library import take_turn
 from server.open import open_graph, open_tokens, open_vectors, wanted_stamp
 from server.open_models import open_embedder
 
@@ -53,6 +54,8 @@ async def migrate_store(
         if (wanted.vectors, wanted.graph) == (found.vectors, found.graph):
             return Migration()
         async with AsyncExitStack() as opened:
+            # A worker in the midst of a job would go on filling the store that is left.
+            opened.enter_context(take_turn(settings.home, command="migrate"))
             embedder = await open_embedder(settings, found)
             opened.push_async_callback(embedder.close)
             now = replace(wanted_stamp(settings, embedder, found), vectors=found.vectors, graph=found.graph)

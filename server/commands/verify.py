@@ -13,6 +13,7 @@ from server.commands.options import common_options, options_of
 from server.commands.setup import settings_of
 from server.commands.terminal import Printer, fields_of, print_json
 from server.exit_codes import ExitCode
+from server.library import take_turn
 
 
 @click.command()
@@ -38,9 +39,9 @@ def command(context: click.Context, mend: bool) -> ExitCode:
 async def _verify(settings: Settings, *, mend: bool) -> VerifyReport:
     command = "verify --repair" if mend else "verify"
     async with opened(settings, command=command) as backends:
-        if mend:
-            return await repair(backends.knowledge, settings.ingestion)
-        return await verify(backends.knowledge)
+        # A worker in the midst of a job would be undone by a repair, and what it is writing counted as disagreeing.
+        with take_turn(settings.home, command=command):
+            return await (repair(backends.knowledge, settings.ingestion) if mend else verify(backends.knowledge))
 
 
 def _print(report: VerifyReport, out: Printer) -> None:

@@ -1,11 +1,14 @@
 """A big dump through ingestion with models that cost nothing: is it fast, and is it flat?
 
-    nice -n 10 uv run python -m tests.benchmarks.dump [--megabytes 200] [--keep FOLDER]
+    nice -n 10 uv run python -m tests.benchmarks.dump [--megabytes 200] [--keep FOLDER] [--limit 600]
 
 Builds a dump from the shared data's, multiplied with distinct titles, ingests it into the embedded stores with a
 constant embedder and no named entities, and prints one JSON object: pages a second of the first and the last fifth and
 their ratio, the seconds until all was written and until all was linked, and the peak memory of the process and its
 children. How far it is goes to standard error.
+
+Resident memory counts pages of files that are mapped, as many as the system has room for. With `--limit` the kernel
+holds the process and its children to so many MB (a memory cgroup, version 1; root only), and kills them beyond.
 """
 
 from __future__ import annotations
@@ -208,10 +211,19 @@ async def measured(dump: Path, home: Path) -> dict[str, object]:
     }
 
 
+def limit_memory(megabytes: int) -> None:
+    """This process and all it starts get no more, files that they read included."""
+    group = Path("/sys/fs/cgroup/memory") / f"trivet-dump-{os.getpid()}"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text(str(megabytes << 20))
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--keep", type=Path, help="a folder for the dump and the stores, which are left there")
+    parser.add_argument("--limit", type=int, help="MB that the kernel lets it have")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.make:
@@ -224,6 +236,8 @@ def main() -> None:
         if not dump.exists():  # in a process of its own, whose memory does not count
             make = ["--make", str(dump), "--megabytes", str(chosen.megabytes)]
             subprocess.run([sys.executable, "-m", "tests.benchmarks.dump", *make], check=True)
+        if chosen.limit:
+            limit_memory(chosen.limit)
         (place / "home").mkdir()
         print(json.dumps(asyncio.run(measured(dump, place / "home")), indent=2))
 

@@ -380,6 +380,12 @@ def test_nobody_fills_the_store_beside_a_worker_in_the_midst_of_a_job(
     assert refused.code == 4
     assert "in use by `worker` (process" in refused.err
     assert cli("ingest", "birds", environment=settings).code == 0
+    with take_turn(cli.home, command="worker"):
+        for words in (["verify"], ["verify", "--repair"], ["migrate", "--to", "embedded"]):
+            refused = cli(*words, environment=settings)
+            assert (words, refused.code) == (words, 4)
+            assert "in use by `worker` (process" in refused.err
+    assert cli("verify", environment=settings).code == 0
 
 
 @pytest.mark.services
