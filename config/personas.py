@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError
 
-from config.settings import Section, SettingsProblem
+from config.loading import SettingsProblem
+from config.settings import Section
 
 SHIPPED = Path(__file__).with_name("personas")
 TABLE = re.compile(r"\s{0,20}\[([A-Za-z0-9_.-]{1,100})\]")

@@ -12,7 +12,8 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from config.given import ENVIRONMENT_PREFIX, FIRST_VERSION_NAMES
-from config.settings import LoadedSettings, Settings, declared, is_secret, masked
+from config.loading import LoadedSettings, declared, is_secret, masked
+from config.settings import Settings
 
 DOCS_HEAD = """# Settings
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
+from config.loading import SettingsProblem
 from config.personas import load_personas
-from config.settings import Settings, SettingsProblem
+from config.settings import Settings
 from graph.errors import TrivetError
 from graph.home import HomeLock
 from graph.recognizer import MODELS, Recognizer

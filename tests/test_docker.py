@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config.settings import declared, is_secret, load_settings
+from config.loading import declared, is_secret, load_settings
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docker"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from config.given import find_settings_file
-from config.settings import LoadedSettings, Settings, SettingsProblem, default_home, load_with_places
+from config.loading import LoadedSettings, SettingsProblem, load_with_places
+from config.settings import Settings, default_home
 from graph.errors import SettingsError
 from server.commands.options import Options
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from config.settings import Settings, declared
+from config.loading import declared
+from config.settings import Settings
 from graph.errors import SettingsError
 from graph.model import Leg
 from server.evaluation.changes import changed, value_of

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from config.settings import Settings, declared
+from config.loading import declared
+from config.settings import Settings
 from graph.errors import SettingsError
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from config.loading import SettingsProblem
 from config.personas import SHIPPED, Persona, load_personas, read_persona
-from config.settings import SettingsProblem
 
 GOOD = 'voice = "A pirate."\nlanguage_rule = "Speak as asked."\n[refusal]\nen = "Arr, I know not."\n'
 

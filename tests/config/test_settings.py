@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from config.given import FIRST_VERSION_NAMES, find_settings_file
+from config.loading import LoadedSettings, SettingsProblem, declared, load_settings, load_with_places
 from config.rendering import docs, show, values
-from config.settings import LoadedSettings, Settings, SettingsProblem, declared, load_settings, load_with_places
+from config.settings import Settings
 
 KEY = "search.vector_threshold"
 VARIABLE = "TRIVET_SEARCH__VECTOR_THRESHOLD"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from config.settings import RerankSettings, SearchSettings, Settings, declared
+from config.loading import declared
+from config.settings import RerankSettings, SearchSettings, Settings
 from graph.errors import DependencyDownError, SettingsError, SourceError
 from graph.model import VectorRankings
 from server.evaluation.ablations import ABLATIONS, Ablation, available, named
