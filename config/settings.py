@@ -84,7 +84,12 @@ class RerankSettings(Section):
     )
     candidates: int = Field(20, ge=1, le=100, description="How many of the fused ranking are scored.")
     budget_seconds: float = Field(0.8, gt=0, le=60, description="What is not scored by then keeps its fused order.")
-    weight: float = Field(0.3, ge=0, le=1, description="Share of the cross-encoder's order; 1 ignores the one before.")
+    weight: float = Field(
+        0.2, ge=0, le=1, description="Share of its order where the question's names settle what is meant."
+    )
+    open_weight: float = Field(
+        0.8, ge=0, le=1, description="The same where no specific name is in the question; 1 ignores the order before."
+    )
     late_interaction: bool = Field(
         False, description="Compare token vectors first; `trivet verify --repair` makes those that a store lacks."
     )
@@ -122,7 +127,7 @@ class SearchSettings(Section):
         0.4, ge=-1, lt=1, description="Cosine that counts as nothing there; for BGE-type models."
     )
     graph_weight: float = Field(
-        64.0, ge=0, le=1000, description="Weight of the graph ranking then, beside 1 for the vector ranking."
+        1000.0, ge=0, le=10_000, description="Weight of the graph ranking then, beside 1 for the vector ranking."
     )
     vector_seconds: float = Field(5.0, gt=0, le=120, description="Deadline of the vector leg.")
     graph_seconds: float = Field(2.0, gt=0, le=120, description="Deadline of the graph leg.")

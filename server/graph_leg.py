@@ -49,6 +49,8 @@ class Exploration:
     walk: Walk
     seeds: Vector
     masses: Masses
+    open_share: float
+    """How much of the question its names leave open, 0 to 1."""
 
     def ranking(self, limit: int) -> list[Scored]:
         return top_chunks(self.walk, self.masses.chunks, limit)
@@ -106,14 +108,15 @@ def _spread(
     else:
         seeds = entity_seeds(keywords, walk)
         masses = walk.rank(seeds, np.zeros(len(around.chunk_ids), np.float32))
+    open_share = 1.0 - keywords.coverage * specificity(keywords, walk)
     if passages:
         nothing = np.zeros(len(around.entity_ids), np.float32)
         start = passage_seeds(passages, walk)
-        share = passage_weight(keywords, walk, settings)
+        share = passage_weight(keywords, open_share, settings)
         masses = masses.plus(walk.rank(nothing, start), share).plus(
             Masses(nothing, start), share * settings.passage_pull
         )
-    return Exploration(keywords=keywords, walk=walk, seeds=seeds, masses=masses)
+    return Exploration(keywords=keywords, walk=walk, seeds=seeds, masses=masses, open_share=open_share)
 
 
 def walk_settings(settings: GraphSettings) -> WalkSettings:
@@ -149,7 +152,7 @@ def passage_seeds(passages: Sequence[Scored], walk: Walk) -> Vector:
     return seeds / total if total > 0 else seeds
 
 
-def passage_weight(keywords: Keywords, walk: Walk, settings: GraphSettings) -> float:
+def passage_weight(keywords: Keywords, open_share: float, settings: GraphSettings) -> float:
     """How much the passages count beside the entities: little where names settle what is meant, much where not.
 
     Grows with the square of the share of content words that no specific name covers. On hotpotqa_pool recall@5 is
@@ -158,7 +161,6 @@ def passage_weight(keywords: Keywords, walk: Walk, settings: GraphSettings) -> f
     """
     if not keywords.entities:
         return 1.0
-    open_share = 1.0 - keywords.coverage * specificity(keywords, walk)
     return settings.passage_weight_low + (settings.passage_weight_high - settings.passage_weight_low) * open_share**2
 
 

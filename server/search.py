@@ -42,6 +42,11 @@ class WikiRanking:
     graph: tuple[Scored, ...]
     exploration: Exploration | None
 
+    @property
+    def open_share(self) -> float:
+        """How much of the question its names leave open; all of it without the graph leg."""
+        return self.exploration.open_share if self.exploration else 1.0
+
 
 async def search(question: Question, backends: Backends) -> SearchResult:
     """Evidence for a question. A leg that is down, slow or off is named in `legs` and never fails the search.
@@ -70,7 +75,12 @@ async def search(question: Question, backends: Backends) -> SearchResult:
     with watch.stage("rerank"):
         candidates = await drop_duplicates(candidates, backends)
         order = await reranked(
-            question.text, candidates, backends.reranker, backends.settings.rerank, late=backends.late
+            question.text,
+            candidates,
+            backends.reranker,
+            backends.settings.rerank,
+            backends.late,
+            open_share=wiki.open_share,
         )
         legs["reranker"] = order.status
         if backends.late is not None:

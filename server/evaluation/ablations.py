@@ -51,7 +51,11 @@ ABLATIONS = (
     Ablation(name="no-graph", says="the vector leg alone goes on", without=Leg.GRAPH),
     Ablation(name="no-vector", says="the graph leg alone goes on", without=Leg.VECTOR),
     Ablation(name="no-rerank", says="the fused order is the last", changes={"rerank.enabled": False}),
-    Ablation(name="rerank-alone", says="the cross-encoder's order is the last", changes={"rerank.weight": 1.0}),
+    Ablation(
+        name="rerank-alone",
+        says="the cross-encoder's order is the last",
+        changes={"rerank.weight": 1.0, "rerank.open_weight": 1.0},
+    ),
     Ablation(name="plain-rrf", says="both rankings count the same", changes={"search.adaptive_weights": False}),
     Ablation(name="no-noise-control", says="every dense hit counts", changes={"search.vector_threshold": -1.0}),
     Ablation(name="no-short-rule", says="short passages weigh as any", changes={"search.short_words": 0}),

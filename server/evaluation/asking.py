@@ -99,9 +99,9 @@ class Asker:
         reached, spent = await timed(graph_run(question, backends))
         await self._note("graph", reached, spent)
         found, searching = await timed(legs_run(question, backends))
-        hits, fusing = await timed(wiki_run(found, backends))
-        await self._note("wiki", keys_of(hits), searching + fusing)
-        order, reranking = await timed(final_run(question, hits, backends))
+        wiki, fusing = await timed(wiki_run(found, backends))
+        await self._note("wiki", keys_of(wiki.hits), searching + fusing)
+        order, reranking = await timed(final_run(question, wiki, backends))
         await self._note(BASE, _keys(order), searching + fusing + reranking)
         known = {open_to_noise(backends).settings.search: raw}
         for variant in self.variants:
@@ -149,8 +149,8 @@ async def _vary(found: Found, variant: Variant, known: dict[SearchSettings, Vect
     if ablation.walks_again:
         again = await spread(found.graph.keywords, (), backends.graph, backends.walks, backends.settings.graph)
         found = replace(found, graph=again)
-    hits = await wiki_run(found, backends, without=ablation.without)
-    return await final_run(found.question, hits, backends)
+    wiki = await wiki_run(found, backends, without=ablation.without)
+    return await final_run(found.question, wiki, backends)
 
 
 async def ask_unanswerable(questions: Iterable[JudgedQuestion], backends: Backends) -> tuple[Confidence, ...]:

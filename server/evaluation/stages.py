@@ -21,7 +21,7 @@ from server.evaluation.changes import changed
 from server.graph_leg import Exploration, explore
 from server.model import Question
 from server.rerank.order import RerankedOrder, reranked
-from server.search import fuse_wiki, run_legs, vector_leg
+from server.search import WikiRanking, fuse_wiki, run_legs, vector_leg
 
 DEPTH = 20
 """Chunks asked of the graph, so that ten documents remain where a document has several chunks."""
@@ -85,18 +85,21 @@ def open_to_noise(backends: Backends) -> Backends:
     return replace(backends, settings=changed(backends.settings, {"search.vector_threshold": -1.0}))
 
 
-async def wiki_run(found: Found, backends: Backends, *, without: Leg | None = None) -> tuple[Hit, ...]:
+async def wiki_run(found: Found, backends: Backends, *, without: Leg | None = None) -> WikiRanking:
     """Stage 1 from what the legs found; `without` leaves one of them out."""
     vector = None if without is Leg.VECTOR else found.vector
     graph = None if without is Leg.GRAPH else found.graph
-    return (await fuse_wiki(found.question, vector, graph, backends)).hits
+    return await fuse_wiki(found.question, vector, graph, backends)
 
 
-async def final_run(question: Question, hits: Sequence[Hit], backends: Backends) -> RerankedOrder:
+async def final_run(question: Question, wiki: WikiRanking, backends: Backends) -> RerankedOrder:
     """From the wiki's ranking to the order that evidence is taken from."""
-    candidates = await candidates_of(hits, [], backends, k=backends.settings.search.rrf_k)
+    candidates = await candidates_of(wiki.hits, [], backends, k=backends.settings.search.rrf_k)
     candidates = await drop_duplicates(candidates, backends)
-    return await reranked(question.text, candidates, backends.reranker, backends.settings.rerank, late=backends.late)
+    settings = backends.settings.rerank
+    return await reranked(
+        question.text, candidates, backends.reranker, settings, backends.late, open_share=wiki.open_share
+    )
 
 
 def keys_of(ranking: Sequence[Scored] | Sequence[Hit]) -> list[str]:

@@ -38,11 +38,20 @@ async def reranked(
     reranker: Reranker | None,
     settings: RerankSettings,
     late: LateInteraction | None = None,
+    *,
+    open_share: float = 1.0,
 ) -> RerankedOrder:
     """First the quick comparison of many, then the thorough reading of the best of them; each order is fused with the
-    one before."""
+    one before.
+
+    `open_share`: how much of the question its names leave open. A cross-encoder reads each passage alone and so throws
+    away the second hop, which answers only together with the first; where names led to it the order before knows
+    better, where they say little the cross-encoder does. On 205 questions of hotpotqa_pool fixed shares of .3, .5 and
+    .7 give a recall@5 of .939, .944 and .937; going from .2 to .8 with it gives .946.
+    """
+    weight = settings.weight + (settings.open_weight - settings.weight) * open_share
     candidates, status = await compared(question, candidates, late, settings)
-    return replace(await read(question, candidates, reranker, settings), late=status)
+    return replace(await read(question, candidates, reranker, settings, weight=weight), late=status)
 
 
 async def compared(
@@ -64,7 +73,12 @@ async def compared(
 
 
 async def read(
-    question: str, candidates: Sequence[Candidate], reranker: Reranker | None, settings: RerankSettings
+    question: str,
+    candidates: Sequence[Candidate],
+    reranker: Reranker | None,
+    settings: RerankSettings,
+    *,
+    weight: float,
 ) -> RerankedOrder:
     """Let the cross-encoder score the first candidates within the time budget. What is not scored keeps its place."""
     if reranker is None or not settings.enabled:
@@ -80,17 +94,12 @@ async def read(
     status = (
         OK if len(known) == len(head) else f"ok ({len(known)} of {len(head)} scored in {settings.budget_seconds:g} s)"
     )
-    ordered = blend(head, scores, weight=settings.weight)
+    ordered = blend(head, scores, weight=weight)
     return RerankedOrder((*ordered, *candidates[len(head) :]), status, max(known, default=None))
 
 
 def blend(candidates: Sequence[Candidate], scores: Sequence[float | None], *, weight: float) -> list[Candidate]:
-    """Fuse the order so far and the cross-encoder's.
-
-    A cross-encoder reads each passage alone and so throws away the second hop, which answers only together with
-    the first; the prior order knows it. `weight` is the cross-encoder's share: on hotpotqa_pool recall@5 is .938 at
-    0, .946 at .3 and .850 at 1.
-    """
+    """Fuse the order so far and the cross-encoder's, which has the share `weight`."""
     in_order = ((candidates[n], scores[n]) for n in fused_order(scores, weight=weight))
     return [_with(c, replace(c.hit.provenance, rerank_score=score)) for c, score in in_order]
 

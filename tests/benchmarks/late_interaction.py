@@ -84,8 +84,8 @@ async def measure(folder: Path, index: Path, limit: int, shares: Sequence[float]
 
 async def candidates(text: str, backends: Backends) -> list[Candidate]:
     """What the stage would be given."""
-    hits = await wiki_run(await legs_run(Question(text=text, use_web=False), backends), backends)
-    merged = await candidates_of(hits, [], backends, k=backends.settings.search.rrf_k)
+    wiki = await wiki_run(await legs_run(Question(text=text, use_web=False), backends), backends)
+    merged = await candidates_of(wiki.hits, [], backends, k=backends.settings.search.rrf_k)
     return (await drop_duplicates(merged, backends))[: backends.settings.rerank.late_candidates]
 
 

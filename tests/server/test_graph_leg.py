@@ -30,16 +30,11 @@ def test_a_title_of_one_passage_is_specific_and_one_of_many_is_not() -> None:
 
 def test_passages_count_the_more_the_less_the_names_say() -> None:
     settings = GraphSettings()
-    weights = [
-        passage_weight(keywords(0), WALK, settings),
-        passage_weight(keywords(1), WALK, settings),
-        passage_weight(keywords(0, coverage=0.2), WALK, settings),
-        passage_weight(keywords(1, coverage=0.0), WALK, settings),
-    ]
+    weights = [passage_weight(keywords(0), share, settings) for share in (0.0, 0.3, 0.7, 1.0)]
     assert weights == sorted(weights)
     assert weights[0] == settings.passage_weight_low
-    assert weights[-1] == settings.passage_weight_high
-    assert passage_weight(keywords(), WALK, settings) == 1.0, "nothing else to start from"
+    assert weights[-1] == pytest.approx(settings.passage_weight_high)
+    assert passage_weight(keywords(), 0.0, settings) == 1.0, "nothing else to start from"
 
 
 def test_seeds_follow_the_scores_and_sum_to_one() -> None:

@@ -79,7 +79,7 @@ async def test_each_passage_is_scored_once_per_question(tmp_path: Path) -> None:
 
 async def test_a_passage_not_scored_in_time_is_not_scored_for_an_ablation(tmp_path: Path) -> None:
     folder = write_set(tmp_path / "birds")
-    alone = Ablation(name="same", says="", changes={"rerank.weight": 0.3})
+    alone = Ablation(name="same", says="", changes={"rerank.weight": 0.2})
     runs, asker = await asked(folder, tmp_path, alone, reranker=OverlapReranker(in_time=1))
     assert runs["same"].documents == runs[BASE].documents
     assert 0 < asker.unscored < 1

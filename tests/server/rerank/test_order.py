@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.settings import AnswerSettings
+from config.settings import AnswerSettings, RerankSettings
 from graph.model import Hit
 from server.candidates import Candidate
 from server.model import Zone
-from server.rerank.order import RerankedOrder, blend, confidence_zone
+from server.rerank.order import RerankedOrder, blend, confidence_zone, reranked
 
 
 def candidates(keys: str) -> list[Candidate]:
@@ -54,3 +56,23 @@ def test_zones(best: float | None, zone: Zone) -> None:
 
 def test_nothing_found_is_no_reason_for_an_answer() -> None:
     assert confidence_zone(RerankedOrder((), "ok"), AnswerSettings()) == "abstain"
+
+
+class LastIsBest:
+    """Scores the passages in the order in which they come, the last highest."""
+
+    model = "last"
+
+    async def score(self, question: str, passages: Sequence[str], *, budget: float) -> list[float | None]:
+        return [float(n) for n in range(len(passages))]
+
+    async def close(self) -> None: ...
+
+
+async def test_the_cross_encoder_has_the_more_say_the_more_the_names_leave_open() -> None:
+    settings = RerankSettings(weight=0, open_weight=1)
+    orders = [
+        keys(list((await reranked("?", candidates("abc"), LastIsBest(), settings, open_share=share)).candidates))
+        for share in (0.0, 1.0)
+    ]
+    assert orders == ["abc", "cba"]
