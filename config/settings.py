@@ -150,6 +150,9 @@ class VectorSettings(Section):
     quantization: Literal["none", "int8"] = Field(
         "none", description="Keep vectors of one byte for each number in memory; exact ones score the best of them."
     )
+    bm25_language: str = Field(
+        "english", description="What BM25 takes words for: its stemmer and stop words, by an English name as “french”."
+    )
     on_disk: bool = Field(False, description="Leave exact vectors and the index on Qdrant's disk.")
 
 

