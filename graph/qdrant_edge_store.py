@@ -73,6 +73,8 @@ class QdrantEdge:
         self._writing = threading.Lock()
         """Also held while a copy is optimised: what is written then would be lost."""
         self._optimizer: BaseProcess | None = None
+        self._copying = False
+        """Whether a collection has two folders for now, of which none is left over."""
         self._closed = False
 
     async def upsert(self, collection: str, points: Sequence[VectorPoint]) -> None:
@@ -221,8 +223,9 @@ class QdrantEdge:
         old = files.current()
         check_room(self._folder, 2 * size_of(old))
         new = files.fresh()
-        with self._errors():
+        with self._errors(), self._two_folders():
             shutil.copytree(old, new)
+            self._unload(name)
             child = multiprocessing.get_context("spawn").Process(target=_optimize_folder, args=(str(new),), daemon=True)
             child.start()
             self._optimizer = child
@@ -236,9 +239,29 @@ class QdrantEdge:
         with self._using, self._errors():
             shard = engine.EdgeShard.load(str(new))
             files.make_current(new)
-            self._shards.pop(name).close()
+            before = self._shards.pop(name, None)
+            if before is not None:
+                before.close()
             self._shards[name] = shard
             files.remove_all_but(new.name)
+
+    @contextmanager
+    def _two_folders(self) -> Iterator[None]:
+        self._copying = True
+        try:
+            yield
+        finally:
+            self._copying = False
+
+    def _unload(self, name: str) -> None:
+        """Leave its memory to the copy, which needs as much again; who searches meanwhile opens it once more."""
+        with self._using:
+            shard = self._shards.pop(name, None)
+            if shard is not None:
+                shard.close()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc keeps what was freed
+        if trim is not None:
+            trim(0)
 
     async def clear(self) -> None:
         await asyncio.to_thread(self._clear)
@@ -281,7 +304,8 @@ class QdrantEdge:
             if not files.exists:
                 self._create(files)
             current = files.current()
-            files.remove_all_but(current.name)
+            if not self._copying:
+                files.remove_all_but(current.name)
             self._shards[name] = engine.EdgeShard.load(str(current))
         return self._shards[name]
 

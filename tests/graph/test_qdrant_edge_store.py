@@ -198,6 +198,24 @@ async def test_an_optimisation_that_fails_changes_nothing(folder: Path, monkeypa
     await store.close()
 
 
+async def test_searches_go_on_while_a_copy_is_optimised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The original is closed meanwhile, for its memory, and opened again by whoever asks."""
+    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(qdrant_edge_store, "_optimize_folder", sleep_a_little)
+    store = QdrantEdge(folder, dimension=4)
+    await store.upsert("wiki", [point(number) for number in range(20)])
+    optimising = asyncio.create_task(store.optimize())
+    while store._optimizer is None:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    assert "wiki" not in store._shards
+    assert len(await store.ids("wiki")) == 20
+    assert len(list((folder / "wiki").glob("data-*"))) == 2, "the copy is not a left-over"
+    await optimising
+    assert len(await store.ids("wiki")) == 20
+    assert len(list((folder / "wiki").glob("data-*"))) == 1
+    await store.close()
+
+
 async def test_closing_does_not_wait_for_the_optimiser(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
     monkeypatch.setattr(qdrant_edge_store, "_optimize_folder", sleep_long)
@@ -212,6 +230,10 @@ async def test_closing_does_not_wait_for_the_optimiser(folder: Path, monkeypatch
     store = QdrantEdge(folder, dimension=4)
     assert len(await store.ids("wiki")) == 20
     await store.close()
+
+
+def sleep_a_little(_: str) -> None:
+    time.sleep(2)
 
 
 def sleep_long(_: str) -> None:
