@@ -6,9 +6,7 @@ import asyncio
 import ctypes
 import math
 import multiprocessing
-import os
 import shutil
-import signal
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,6 +29,7 @@ from graph.errors import (
     StoreVersionError,
 )
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
+from graph.qdrant_edge_index import has_memory, optimize_folder
 from graph.qdrant_points import (
     EXACT_UP_TO,
     FILTERED_FIELDS,
@@ -50,7 +49,6 @@ FLUSH_AFTER = 4_000
 """Points after which the engine's log is folded into its segments, which takes it up to a second."""
 POINT_ROOM = 8
 """Bytes on disk for one byte of vector, with its share of the log, BM25 and payload: twice what was measured."""
-PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 
 
 class QdrantEdge:
@@ -211,22 +209,24 @@ class QdrantEdge:
                 with self._using, self._errors():
                     shard = self._shard(place.name)
                     # A small one is searched exactly in any case.
-                    large = shard is not None and shard.info().points_count > EXACT_UP_TO
-                if large:
+                    points = shard.info().points_count if shard is not None else 0
+                if points <= EXACT_UP_TO:
+                    continue
+                self._flush(place.name)
+                self._unload(place.name)
+                if has_memory(place.name, points):
                     self._optimize_copy(place.name)
 
     def _optimize_copy(self, name: str) -> None:
         """In another process, as the engine works for minutes with Python's lock held; so on a copy, as two
         processes must not have one shard open; so the copy then takes the place of the original."""
         files = self._files(name)
-        self._flush(name)
         old = files.current()
         check_room(self._folder, 2 * size_of(old))
         new = files.fresh()
         with self._errors(), self._two_folders():
             shutil.copytree(old, new)
-            self._unload(name)
-            child = multiprocessing.get_context("spawn").Process(target=_optimize_folder, args=(str(new),), daemon=True)
+            child = multiprocessing.get_context("spawn").Process(target=optimize_folder, args=(str(new),), daemon=True)
             child.start()
             self._optimizer = child
             if self._closed:
@@ -381,14 +381,3 @@ def _filter(where: SearchFilter) -> engine.Filter | None:
         engine.FieldCondition(field, match=engine.MatchAny(values)) for field, values in wanted(where).items()
     ]
     return engine.Filter(must=conditions) if conditions else None
-
-
-def _optimize_folder(data: str) -> None:
-    """A process of its own: it yields to the others, and ends with the one that started it or with Ctrl-C."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.nice(10)
-    shard = engine.EdgeShard.load(data)
-    shard.optimize()
-    shard.flush()
-    shard.close()

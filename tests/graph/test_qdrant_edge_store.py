@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph import collection_folder, qdrant_edge_store
+from graph import collection_folder, qdrant_edge_index, qdrant_edge_store
 from graph.errors import (
     DependencyFaultError,
     SettingsError,
@@ -190,7 +190,7 @@ async def test_an_optimisation_that_fails_changes_nothing(folder: Path, monkeypa
     monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
     store = QdrantEdge(folder, dimension=4)
     await store.upsert("wiki", [point(number) for number in range(20)])
-    monkeypatch.setattr(qdrant_edge_store, "_optimize_folder", sys.exit)  # is given a path, so it exits with 1
+    monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sys.exit)  # is given a path, so it exits with 1
     with pytest.raises(StoreError, match="ended with code 1; searching it goes on"):
         await store.optimize()
     assert len(await store.ids("wiki")) == 20
@@ -201,7 +201,7 @@ async def test_an_optimisation_that_fails_changes_nothing(folder: Path, monkeypa
 async def test_searches_go_on_while_a_copy_is_optimised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The original is closed meanwhile, for its memory, and opened again by whoever asks."""
     monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(qdrant_edge_store, "_optimize_folder", sleep_a_little)
+    monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sleep_a_little)
     store = QdrantEdge(folder, dimension=4)
     await store.upsert("wiki", [point(number) for number in range(20)])
     optimising = asyncio.create_task(store.optimize())
@@ -216,9 +216,23 @@ async def test_searches_go_on_while_a_copy_is_optimised(folder: Path, monkeypatc
     await store.close()
 
 
+async def test_without_memory_for_it_nothing_is_indexed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(qdrant_edge_index, "free_memory", lambda: 79_999)
+    monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sys.exit)  # would raise
+    store = QdrantEdge(folder, dimension=4)
+    await store.upsert("wiki", [point(number) for number in range(20)])
+    await store.optimize()
+    assert len((await store.search("wiki", dense=point(3).dense, text="", limit=5)).dense) == 5
+    monkeypatch.setattr(qdrant_edge_index, "free_memory", lambda: 80_000)
+    with pytest.raises(StoreError, match="ended with code 1"):
+        await store.optimize()
+    await store.close()
+
+
 async def test_closing_does_not_wait_for_the_optimiser(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
-    monkeypatch.setattr(qdrant_edge_store, "_optimize_folder", sleep_long)
+    monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sleep_long)
     store = QdrantEdge(folder, dimension=4)
     await store.upsert("wiki", [point(number) for number in range(20)])
     optimising = asyncio.create_task(store.optimize())
