@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from tests.server.cli_runner import ROOT, Cli
+
+# A shell that starts the tests in the background has Ctrl-C ignored, which every process below inherits.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline measures the machine, not the code: what must be quick has a benchmark or a budget of its own.
 hypothesis.settings.register_profile("trivet", deadline=None)
