@@ -16,7 +16,7 @@ import docx
 from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.oxml.ns import qn
 
-from ingestion.office_content import OfficeContent
+from ingestion.file_content import FileContent
 from ingestion.office_html import FullError, OfficeHtml
 from ingestion.office_properties import language_of, moment, real_title
 
@@ -35,7 +35,7 @@ MAX_STYLES = 20
 UNNUMBERED = frozenset({"bullet", "none"})
 
 
-def read(data: bytes) -> OfficeContent:
+def read(data: bytes) -> FileContent:
     document = docx.Document(io.BytesIO(data))
     properties = document.core_properties
     reader = _Reader(document)

@@ -8,8 +8,8 @@ from typing import Any
 
 from lxml import etree
 
+from ingestion.file_content import FileContent
 from ingestion.html_blocks import HtmlBlocks
-from ingestion.office_content import OfficeContent
 from ingestion.sanitize import clean_text, clean_title
 
 MAX_DEPTH = 8
@@ -87,9 +87,9 @@ class OfficeHtml:
             else:
                 element.text = (element.text or "") + line
 
-    def content(self, *, title: str = "", language: str = "", modified: str = "") -> OfficeContent:
+    def content(self, *, title: str = "", language: str = "", modified: str = "") -> FileContent:
         cleaned = HtmlBlocks(title=title).cleaned(self.root)
-        return OfficeContent(
+        return FileContent(
             title=title,
             text=cleaned.text,
             sections=cleaned.sections,

@@ -11,7 +11,8 @@ from typing import Any
 
 from lxml import etree
 
-from ingestion.office_content import LOCKED, OfficeContent
+from ingestion.file_content import FileContent
+from ingestion.office_content import LOCKED
 from ingestion.office_html import FullError, OfficeHtml
 from ingestion.office_properties import language_of, moment, real_title
 
@@ -48,16 +49,16 @@ GONE = _named(
 ROW_HOLDERS = _named("table:table-header-rows", "table:table-rows", "table:table-row-group")
 
 
-def read(data: bytes) -> OfficeContent:
+def read(data: bytes) -> FileContent:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
         manifest = _parsed(archive.read("META-INF/manifest.xml")) if "META-INF/manifest.xml" in names else None
         if manifest is not None and next(manifest.iter(_tag("manifest:encryption-data")), None) is not None:
-            return OfficeContent(problem=LOCKED)
+            return FileContent(problem=LOCKED)
         body = _parsed(archive.read("content.xml")).find("office:body/office:text", NAMESPACES)
         about = _parsed(archive.read("meta.xml")) if "meta.xml" in names else None
     if body is None:
-        return OfficeContent(problem="it is an OpenDocument file, but no text")
+        return FileContent(problem="it is an OpenDocument file, but no text")
     reader = _Reader()
     with contextlib.suppress(FullError):
         reader.blocks(body)

@@ -10,7 +10,7 @@ from typing import Any
 import pptx
 from pptx.enum.shapes import PP_PLACEHOLDER
 
-from ingestion.office_content import OfficeContent
+from ingestion.file_content import FileContent
 from ingestion.office_html import FullError, OfficeHtml
 from ingestion.office_properties import language_of, moment, real_title
 
@@ -22,7 +22,7 @@ LISTED = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT})
 """Placeholders whose paragraphs have bullets unless the master says otherwise, which it rarely does."""
 
 
-def read(data: bytes) -> OfficeContent:
+def read(data: bytes) -> FileContent:
     presentation = pptx.Presentation(io.BytesIO(data))
     properties = presentation.core_properties
     html = OfficeHtml()

@@ -10,8 +10,9 @@ import zipfile
 
 import msgspec
 
+from ingestion.file_content import FileContent
 from ingestion.killable import serve
-from ingestion.office_content import LOCKED, OfficeContent
+from ingestion.office_content import LOCKED
 
 READERS = {
     ".docx": "ingestion.office_docx",
@@ -28,14 +29,14 @@ COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 
 
-def read(data: bytes, suffix: str) -> OfficeContent:
+def read(data: bytes, suffix: str) -> FileContent:
     if data.startswith(COMPOUND):
         old = f"it is in the format of before 2007; save it as {suffix}"
-        return OfficeContent(problem=LOCKED if ENCRYPTED in data else old)
+        return FileContent(problem=LOCKED if ENCRYPTED in data else old)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if problem := _problem(archive):
-            return OfficeContent(problem=problem)
-    content: OfficeContent = importlib.import_module(READERS[suffix]).read(data)
+            return FileContent(problem=problem)
+    content: FileContent = importlib.import_module(READERS[suffix]).read(data)
     return content if content.text or content.problem else msgspec.structs.replace(content, skipped="it has no text")
 
 
@@ -55,11 +56,11 @@ def answer(payload: bytes) -> bytes:
     try:
         content = read(data, suffix.decode())
     except MemoryError:
-        content = OfficeContent(problem="it takes too much memory to read")
+        content = FileContent(problem="it takes too much memory to read")
     except RuntimeError as error:
-        content = OfficeContent(problem=LOCKED if "encrypted" in str(error) else f"it is damaged ({error})"[:200])
+        content = FileContent(problem=LOCKED if "encrypted" in str(error) else f"it is damaged ({error})"[:200])
     except Exception as error:  # noqa: BLE001 - the libraries have errors of their own, without a common root
-        content = OfficeContent(problem=f"it is damaged, or no {suffix.decode()} file ({type(error).__name__})")
+        content = FileContent(problem=f"it is damaged, or no {suffix.decode()} file ({type(error).__name__})")
     return msgspec.msgpack.encode(content)
 
 

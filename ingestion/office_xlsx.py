@@ -11,7 +11,7 @@ from typing import Any
 
 import openpyxl
 
-from ingestion.office_content import OfficeContent
+from ingestion.file_content import FileContent
 from ingestion.office_html import FullError, OfficeHtml
 from ingestion.office_properties import language_of, moment, real_title
 
@@ -19,7 +19,7 @@ MAX_ROWS = 100_000
 MAX_COLUMNS = 500
 
 
-def read(data: bytes) -> OfficeContent:
+def read(data: bytes) -> FileContent:
     book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
     html = OfficeHtml()
     with contextlib.suppress(FullError):

@@ -17,8 +17,8 @@ from pypdf.errors import PyPdfError
 
 from graph.model import Section
 from ingestion.clean import TextAssembly
+from ingestion.file_content import FileContent
 from ingestion.killable import serve
-from ingestion.pdf_content import PdfContent
 from ingestion.sanitize import clean_text, clean_title
 
 MAX_PAGES = 2_000
@@ -38,17 +38,19 @@ FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, R
 """What pypdf raises on one damaged file or another, beside its own errors."""
 
 
-def read(data: bytes) -> PdfContent:
+def read(data: bytes) -> FileContent:
     reader = pypdf.PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
-        return PdfContent(skipped="it is encrypted, and needs a password")
+        return FileContent(skipped="it is encrypted, and needs a password")
     pages = [_page_text(page) for page in _some(reader.pages)]
     if not any(text.strip() for text in pages):
-        return PdfContent(skipped="it has no text, only pictures; let a program for text recognition read it")
+        return FileContent(skipped="it has no text, only pictures; let a program for text recognition read it")
     lines = _without_running_heads([text.split("\n") for text in pages])
     title = _title(reader, lines)
     text, sections = _assembled(lines, _outline(reader), title)
-    return PdfContent(title=title, text=text, sections=sections, language=_language(reader), modified=_modified(reader))
+    return FileContent(
+        title=title, text=text, sections=sections, language=_language(reader), modified=_modified(reader)
+    )
 
 
 def _some(pages: Sequence[pypdf.PageObject]) -> Iterator[pypdf.PageObject]:
@@ -225,9 +227,9 @@ def answer(payload: bytes) -> bytes:
     try:
         content = read(payload)
     except MemoryError:
-        content = PdfContent(problem="it takes too much memory to read")
+        content = FileContent(problem="it takes too much memory to read")
     except (PyPdfError, *FAULTS) as error:
-        content = PdfContent(problem=f"it is damaged, or no PDF ({type(error).__name__})")
+        content = FileContent(problem=f"it is damaged, or no PDF ({type(error).__name__})")
     return msgspec.msgpack.encode(content)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, unquote
+from typing import ClassVar
+from urllib.parse import unquote
 
 from graph.errors import SourceError
-from graph.model import FailedPage, Link, Page, SkippedPage, SourceItem
+from graph.model import Link
 from graph.protocols import Source
-from ingestion.killable import TooMuchError
-from ingestion.office_content import LIBRARIES, MAX_OFFICE_BYTES, OfficeContent, OfficeReader, missing
-from ingestion.page_types import type_of_article
-from ingestion.sources.file_folder import FileFolder, folder_of
-from ingestion.sources.folder_titles import SCHEME, FolderTitles, Look, file_start, title_of_path
+from ingestion.file_content import FileContent, FileReader
+from ingestion.office_content import LIBRARIES, missing
+from ingestion.sources.file_folder import folder_of
+from ingestion.sources.folder_titles import SCHEME, title_of_path
 from ingestion.sources.kinds import Place, SourceOptions
+from ingestion.sources.read_folder import ReadFolder
 
 MAGIC = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """Of archives; and of what Microsoft puts encrypted files in."""
@@ -23,62 +24,32 @@ OPEN_COPY = "~$"
 """Word's own file beside a document that is open."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfficeFolder(FileFolder):
-    """`only`: of all the files in `root` this one alone. A file's title is known when it is read, not before: links
-    go by file names, under which each page is known too."""
+def office_reader() -> FileReader:
+    return FileReader("ingestion.office_text", seconds_per_megabyte=10.0)
 
+
+@dataclass(frozen=True, slots=True)
+class OfficeFolder(ReadFolder):
+    """Links go by file names, under which each page is known too."""
+
+    one: ClassVar[str] = "an Office file"
     kind: str = "office"
-    only: str = ""
-    reader: OfficeReader = field(default_factory=OfficeReader, compare=False, repr=False)
+    reader: FileReader = field(default_factory=office_reader, kw_only=True, compare=False, repr=False)
 
     def is_page(self, path: str) -> bool:
         return path == self.only if self.only else is_office(path)
 
-    def close(self) -> None:
-        self.reader.close()
+    def named(self, path: str) -> str:
+        return _named(path)
 
-    def _titles(self, look: Look) -> FolderTitles:
-        return FolderTitles()
+    def missing(self, path: str) -> str:
+        return missing(_suffix(path))
 
-    def _item(self, path: str, titles: FolderTitles) -> SourceItem:
-        key = self.key_of(path)
-        try:
-            suffix = _suffix(path)
-            if why := missing(suffix):
-                return FailedPage(key=key, reason=why)
-            data, size = file_start(self.root / path, MAX_OFFICE_BYTES)
-            if size > MAX_OFFICE_BYTES:
-                return FailedPage(key=key, reason=f"{size:,} bytes; an Office file may have {MAX_OFFICE_BYTES:,}")
-            content = self.reader.read(data, suffix)
-        except OSError as error:
-            return FailedPage(key=key, reason=f"cannot be read: {error.strerror or error}")
-        except (ValueError, TooMuchError) as error:
-            return FailedPage(key=key, reason=str(error))
-        url = f"{self.base_url.rstrip('/')}/{quote(path)}" if self.base_url else key
-        return office_page(content, source=self.name, key=key, url=url, named=_named(path))
+    def content(self, data: bytes, path: str) -> FileContent:
+        return self.reader.read(data, head=_suffix(path).encode() + b"\n")
 
-
-def office_page(content: OfficeContent, *, source: str, key: str, url: str, named: str) -> SourceItem:
-    """A file's page. `named` is its title where it says none itself, and an alias where it does."""
-    if content.problem:
-        return FailedPage(key=key, reason=content.problem)
-    if content.skipped:
-        return SkippedPage(key=key, reason=content.skipped)
-    title = content.title or named
-    return Page(
-        source=source,
-        key=key,
-        title=title,
-        text=content.text,
-        url=url,
-        page_type=type_of_article(title, content.cleaned),
-        language=content.language,
-        modified=content.modified,
-        aliases=(named,) if named.casefold() != title.casefold() else (),
-        sections=content.sections,
-        links=tuple(dict.fromkeys(_titled(content.links, named))),
-    )
+    def links(self, content: FileContent, named: str) -> Iterator[Link]:
+        return _titled(content.links, named)
 
 
 def _titled(links: Sequence[Link], own: str) -> Iterator[Link]:

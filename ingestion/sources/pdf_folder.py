@@ -3,77 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import quote
+from typing import ClassVar
 
 from graph.errors import SourceError
-from graph.model import FailedPage, Page, SkippedPage, SourceItem
 from graph.protocols import Source
-from ingestion.killable import TooMuchError
-from ingestion.page_types import type_of_article
-from ingestion.pdf_content import MAX_PDF_BYTES, PdfContent, PdfReader
-from ingestion.sources.file_folder import FileFolder, folder_of
-from ingestion.sources.folder_titles import FolderTitles, Look, file_start, title_of_path
+from ingestion.file_content import FileReader
+from ingestion.sources.file_folder import folder_of
+from ingestion.sources.folder_titles import title_of_path
 from ingestion.sources.kinds import Place, SourceOptions
+from ingestion.sources.read_folder import ReadFolder
 
 MAGIC = b"%PDF-"
 SUFFIX = ".pdf"
 
 
-@dataclass(frozen=True, slots=True)
-class PdfFolder(FileFolder):
-    """`only`: of all the files in `root` this one alone. A file's title is known when it is read, not before."""
+def pdf_reader() -> FileReader:
+    """pypdf reads some ten to fifty dense pages a second."""
+    return FileReader("ingestion.pdf_text", seconds_per_megabyte=6.0)
 
+
+@dataclass(frozen=True, slots=True)
+class PdfFolder(ReadFolder):
+    """PDF files link to each other by address at best."""
+
+    one: ClassVar[str] = "a PDF file"
     kind: str = "pdf"
-    only: str = ""
-    reader: PdfReader = field(default_factory=PdfReader, compare=False, repr=False)
+    reader: FileReader = field(default_factory=pdf_reader, kw_only=True, compare=False, repr=False)
 
     def is_page(self, path: str) -> bool:
         return path == self.only if self.only else path.lower().endswith(SUFFIX)
 
-    def close(self) -> None:
-        self.reader.close()
-
-    def _titles(self, look: Look) -> FolderTitles:
-        return FolderTitles()  # PDF files link to each other by address at best: nothing depends on others' titles
-
-    def _item(self, path: str, titles: FolderTitles) -> SourceItem:
-        key = self.key_of(path)
-        try:
-            data, size = file_start(self.root / path, MAX_PDF_BYTES)
-            if size > MAX_PDF_BYTES:
-                return FailedPage(key=key, reason=f"{size:,} bytes; a PDF file may have {MAX_PDF_BYTES:,}")
-            content = self.reader.read(data)
-        except OSError as error:
-            return FailedPage(key=key, reason=f"cannot be read: {error.strerror or error}")
-        except (ValueError, TooMuchError) as error:
-            return FailedPage(key=key, reason=str(error))
-        return pdf_page(
-            content, source=self.name, key=key, url=self._url(path), named=title_of_path(path[: -len(SUFFIX)])
-        )
-
-    def _url(self, path: str) -> str:
-        return f"{self.base_url.rstrip('/')}/{quote(path)}" if self.base_url else self.key_of(path)
-
-
-def pdf_page(content: PdfContent, *, source: str, key: str, url: str, named: str) -> SourceItem:
-    """A file's page. `named` is its title where it says none itself, and an alias where it does."""
-    if content.problem:
-        return FailedPage(key=key, reason=content.problem)
-    if content.skipped or not content.text:
-        return SkippedPage(key=key, reason=content.skipped or "empty")
-    title = content.title or named
-    return Page(
-        source=source,
-        key=key,
-        title=title,
-        text=content.text,
-        url=url,
-        page_type=type_of_article(title, content.cleaned),
-        language=content.language,
-        modified=content.modified,
-        aliases=(named,) if named.casefold() != title.casefold() else (),
-        sections=content.sections,
-    )
+    def named(self, path: str) -> str:
+        return title_of_path(path[: -len(SUFFIX)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from graph.feed import Checkpoint, FeedItem
 from graph.model import SkippedPage
 from graph.protocols import Source
 from ingestion.main_content import HtmlReader
-from ingestion.pdf_content import PdfReader
 from ingestion.sources.kinds import Place, SourceOptions
+from ingestion.sources.pdf_folder import pdf_reader
 from ingestion.sources.polite_http import PageFault, PoliteClient
 from ingestion.sources.robots import fetch_robots
 from ingestion.sources.site_pages import HTML_TYPES, PDF_TYPE, Known, PageVisitor
@@ -83,7 +83,7 @@ class SiteCrawl:
     def _visiting(self, known: dict[str, Known]) -> Iterator[Crawl]:
         start, headers = canonical_url(self.start), _authorization(self.start)
         client = PoliteClient(delay=self._delay, headers=headers, sleep=self.sleep)
-        html, pdf = HtmlReader(formulas=self.formulas), PdfReader()
+        html, pdf = HtmlReader(formulas=self.formulas), pdf_reader()
         try:
             robots = fetch_robots(client, start)
             if robots.delay > self._delay:

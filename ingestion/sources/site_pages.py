@@ -12,12 +12,12 @@ import httpx
 from graph.errors import SourceError
 from graph.feed import FeedItem, GonePage, UnchangedPage
 from graph.model import FailedPage, Link, Page, SkippedPage
+from ingestion.file_content import FileReader
 from ingestion.killable import TooMuchError
 from ingestion.main_content import HtmlContent, HtmlReader
 from ingestion.page_types import type_of_article
-from ingestion.pdf_content import PdfReader
-from ingestion.sources.pdf_folder import pdf_page
 from ingestion.sources.polite_http import BusyFault, PageFault, PoliteClient, Reply
+from ingestion.sources.read_folder import file_page
 from ingestion.sources.robots import Robots
 from ingestion.sources.site_urls import LOGIN_PATH, Scope, canonical_url, name_in
 
@@ -59,7 +59,7 @@ class PageVisitor:
     robots: Robots
     scope: Scope
     html: HtmlReader
-    pdf: PdfReader
+    pdf: FileReader
     known: dict[str, Known] = field(default_factory=dict)
     """By address, which is the page's key."""
     following: bool = False
@@ -200,7 +200,7 @@ class PageVisitor:
         except TooMuchError as error:
             yield FailedPage(key=url, reason=str(error))
             return
-        item = pdf_page(content, source=self.source, key=url, url=url, named=name_in(url) or url)
+        item = file_page(content, source=self.source, key=url, url=url, named=name_in(url) or url)
         yield from self._told(item, reply) if isinstance(item, Page) else [item]
 
     def _told(self, page: Page, reply: Reply) -> Iterator[FeedItem]:

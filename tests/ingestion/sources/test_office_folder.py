@@ -23,7 +23,7 @@ from graph.errors import SourceError
 from graph.feed import Checkpoint, FeedItem
 from graph.model import FailedPage, Link, Page, PageType, SkippedPage
 from ingestion import office_content
-from ingestion.office_content import OfficeReader
+from ingestion.file_content import FileReader
 from ingestion.sources.detect import look_at, open_source, recognise
 from ingestion.sources.kinds import SourceOptions
 from ingestion.sources.office_folder import KIND, OfficeFolder
@@ -31,7 +31,7 @@ from ingestion.sources.office_folder import KIND, OfficeFolder
 BOILERPLATE = "It is kept in the net loft, where the twine is tarred every spring. " * 4
 
 
-class SharedReader(OfficeReader):
+class SharedReader(FileReader):
     """One child process for all tests: it takes a while to start."""
 
     def close(self) -> None:
@@ -39,14 +39,14 @@ class SharedReader(OfficeReader):
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[OfficeReader]:
-    made = SharedReader()
+def reader() -> Iterator[FileReader]:
+    made = SharedReader("ingestion.office_text", seconds_per_megabyte=10.0)
     yield made
-    OfficeReader.close(made)
+    FileReader.close(made)
 
 
 @pytest.fixture
-def item(tmp_path: Path, reader: OfficeReader) -> Callable[[str, bytes], Page | SkippedPage | FailedPage]:
+def item(tmp_path: Path, reader: FileReader) -> Callable[[str, bytes], Page | SkippedPage | FailedPage]:
     """What one file of that name and content becomes."""
 
     def read(name: str, data: bytes) -> Page | SkippedPage | FailedPage:

@@ -13,7 +13,7 @@ import pytest
 from graph.errors import SourceError
 from graph.feed import Checkpoint, FeedItem
 from graph.model import FailedPage, Page, SkippedPage
-from ingestion.pdf_content import PdfReader
+from ingestion.file_content import FileReader
 from ingestion.sources.kinds import Place, SourceOptions
 from ingestion.sources.pdf_folder import KIND, PdfFolder
 
@@ -27,7 +27,7 @@ PROSE = [
 ]
 
 
-class SharedReader(PdfReader):
+class SharedReader(FileReader):
     """One child process for all tests: it takes a while to start."""
 
     def close(self) -> None:
@@ -35,10 +35,10 @@ class SharedReader(PdfReader):
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[PdfReader]:
-    made = SharedReader()
+def reader() -> Iterator[FileReader]:
+    made = SharedReader("ingestion.pdf_text", seconds_per_megabyte=6.0)
     yield made
-    PdfReader.close(made)
+    FileReader.close(made)
 
 
 def pdf(*pages: Sequence[str]) -> bytes:
@@ -82,7 +82,7 @@ def rewritten(data: bytes, *, title: str = "", outline: Sequence[tuple[str, int]
     return out.getvalue()
 
 
-def read(root: Path, reader: PdfReader, only: str = "", base_url: str = "") -> dict[str, FeedItem]:
+def read(root: Path, reader: FileReader, only: str = "", base_url: str = "") -> dict[str, FeedItem]:
     items = list(PdfFolder(root=root, name="w", only=only, base_url=base_url, reader=reader).read())
     assert isinstance(items[-1], Checkpoint)
     return {item.key: item for item in items if not isinstance(item, Checkpoint)}
@@ -93,7 +93,7 @@ def page(item: FeedItem) -> Page:
     return item
 
 
-def test_paragraphs_are_mended(tmp_path: Path, reader: PdfReader) -> None:
+def test_paragraphs_are_mended(tmp_path: Path, reader: FileReader) -> None:
     (tmp_path / "port-lyre.pdf").write_bytes(pdf(["The Port", *PROSE], ["Last page."]))
     found = page(read(tmp_path, reader, base_url="https://isle.org/files")["port-lyre.pdf"])
     assert (found.title, found.aliases) == ("The Port", ("port lyre",))
@@ -102,7 +102,7 @@ def test_paragraphs_are_mended(tmp_path: Path, reader: PdfReader) -> None:
     assert found.text.endswith("Last page.")
 
 
-def test_bookmarks_are_sections(tmp_path: Path, reader: PdfReader) -> None:
+def test_bookmarks_are_sections(tmp_path: Path, reader: FileReader) -> None:
     pages = [["Port Lyre", "1 Trade", *PROSE], ["1.1 Eels", *PROSE], ["Something", *PROSE]]
     outline = [("Trade", 0), (" Eels", 1), ("Unseen heading", 2)]
     (tmp_path / "a.pdf").write_bytes(rewritten(pdf(*pages), title="All of Port Lyre", outline=outline))
@@ -114,7 +114,7 @@ def test_bookmarks_are_sections(tmp_path: Path, reader: PdfReader) -> None:
         assert found.text[section.start :].startswith(f"{'#' * section.level} {section.title}\n")
 
 
-def test_running_heads_and_page_numbers_go(tmp_path: Path, reader: PdfReader) -> None:
+def test_running_heads_and_page_numbers_go(tmp_path: Path, reader: FileReader) -> None:
     pages = [["Handbook of the isle", f"Text number {n} of this book.", str(n)] for n in range(1, 7)]
     (tmp_path / "a.pdf").write_bytes(pdf(*pages))
     text = page(read(tmp_path, reader)["a.pdf"]).text
@@ -122,7 +122,7 @@ def test_running_heads_and_page_numbers_go(tmp_path: Path, reader: PdfReader) ->
     assert text.split() == " ".join(f"Text number {n} of this book." for n in range(1, 7)).split()
 
 
-def test_what_has_no_text_is_skipped_and_what_is_damaged_fails(tmp_path: Path, reader: PdfReader) -> None:
+def test_what_has_no_text_is_skipped_and_what_is_damaged_fails(tmp_path: Path, reader: FileReader) -> None:
     good = pdf(["A good page.", *PROSE])
     (tmp_path / "good.pdf").write_bytes(good)
     (tmp_path / "scan.pdf").write_bytes(pdf([], []))
@@ -150,8 +150,10 @@ def test_what_has_no_text_is_skipped_and_what_is_damaged_fails(tmp_path: Path, r
     assert "only pictures" in scan.reason
 
 
-def test_an_endless_file_costs_itself_alone(tmp_path: Path, reader: PdfReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingestion.pdf_content.MOST_SECONDS", 0.3)
+def test_an_endless_file_costs_itself_alone(
+    tmp_path: Path, reader: FileReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestion.file_content.MOST_SECONDS", 0.3)
     many = pdf(*[PROSE * 20] * 400)
     (tmp_path / "a.pdf").write_bytes(many)
     (tmp_path / "b.pdf").write_bytes(pdf(["Good.", *PROSE]))
@@ -161,7 +163,7 @@ def test_an_endless_file_costs_itself_alone(tmp_path: Path, reader: PdfReader, m
     assert isinstance(items["b.pdf"], Page)
 
 
-def test_the_kind(tmp_path: Path, reader: PdfReader) -> None:
+def test_the_kind(tmp_path: Path, reader: FileReader) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(pdf(["A page."]))
     (tmp_path / "b.pdf").write_bytes(pdf(["Another."]))
