@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import math
 import multiprocessing
 import shutil
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,11 +21,9 @@ from numpy.typing import NDArray
 from graph.bm25 import SparseEncoder
 from graph.collection_folder import CollectionFolder, check_room, folder_name, size_of, sync_files
 from graph.errors import (
-    DependencyFaultError,
     StoreCorruptError,
     StoreError,
     StoreFullError,
-    StoreVersionError,
 )
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
 from graph.qdrant_edge_index import has_memory, optimize_folder
@@ -35,7 +32,9 @@ from graph.qdrant_points import (
     FILTERED_FIELDS,
     PREFETCH,
     SEARCH_WIDTH,
-    fuse,
+    check_vector,
+    ranked,
+    rankings_of,
     storable_payload,
     uuids,
     wanted,
@@ -88,7 +87,7 @@ class QdrantEdge:
         )
 
     def _point(self, point: VectorPoint) -> engine.Point:
-        self._check_vector(point.dense)
+        check_vector(point.dense, self._dimension, str(self._folder))
         sparse = engine.SparseVector(*self._encoder.document(point.text, point.sparse))
         vectors = {"dense": point.dense.tolist(), "sparse": sparse}
         return engine.Point(uuid.UUID(point.chunk_id), vectors, storable_payload(point.payload))
@@ -148,18 +147,14 @@ class QdrantEdge:
     ) -> VectorRankings:
         queries = {"sparse": engine.Query.Nearest(engine.SparseVector(*words), using="sparse")}
         if dense is not None:
-            self._check_vector(dense)
+            check_vector(dense, self._dimension, str(self._folder))
             queries["dense"] = engine.Query.Nearest(dense.tolist(), using="dense")
         with self._using, self._errors():
             shard = self._shard(folder_name(collection))
             if shard is None or limit < 1:
                 return VectorRankings(fused=(), dense=(), sparse=())
             found = _run(shard, queries, limit * PREFETCH, _filter(where))
-        return VectorRankings(
-            fused=fuse(found.values())[:limit],
-            dense=found.get("dense", ())[:limit],
-            sparse=found["sparse"][:limit],
-        )
+        return rankings_of(found, limit)
 
     async def vectors(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         found = await asyncio.to_thread(self._retrieve, collection, chunk_ids, "dense")
@@ -327,15 +322,6 @@ class QdrantEdge:
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
-    def _check_vector(self, vector: NDArray[np.float32]) -> None:
-        if vector.shape != (self._dimension,):
-            raise StoreVersionError(
-                f"The vectors in {self._folder} have {self._dimension} numbers and the embedder gave {vector.size}; "
-                "run `trivet ingest --rebuild`, or change the embedder back."
-            )
-        if not np.isfinite(vector).all():  # the engine takes it, and then nothing compares with it
-            raise DependencyFaultError("The embedder gave a vector that is not of numbers.", dependency="embedder")
-
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """The engine raises bare `Exception`s with a text, and a panic for a bug met in a broken file."""
@@ -368,12 +354,7 @@ def _run(
     params = engine.SearchParams(exact=shard.info().points_count <= EXACT_UP_TO, hnsw_ef=SEARCH_WIDTH)
     lists = [engine.QueryRequest(limit=depth, query=query, filter=where, params=params) for query in queries.values()]
     found = shard.query_batch(engine.QueryBatchRequest(lists))
-    return {using: _ranked(points) for using, points in zip(queries, found, strict=True)}
-
-
-def _ranked(points: Iterable[engine.ScoredPoint]) -> tuple[Scored, ...]:
-    best_first = sorted((-point.score, str(point.id)) for point in points if math.isfinite(point.score))
-    return tuple(Scored(key=key, score=-score) for score, key in best_first)
+    return {using: ranked(points) for using, points in zip(queries, found, strict=True)}
 
 
 def _filter(where: SearchFilter) -> engine.Filter | None:

@@ -1,12 +1,18 @@
-"""What the embedded and the server store have in common: how much is asked for, how it is fused, what is storable."""
+"""What the embedded and the server store have in common: how much is asked for, how it is ranked, what is storable."""
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from graph.model import Scored, SearchFilter
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.errors import DependencyFaultError, StoreVersionError
+from graph.model import Scored, SearchFilter, VectorRankings
 from graph.storable import storable
 
 RRF_K = 60
@@ -19,6 +25,42 @@ EXACT_UP_TO = 20_000
 SEARCH_WIDTH = 256
 """HNSW's ef above that size: twice the engine's default, for a millisecond."""
 FILTERED_FIELDS = ("source", "page_type", "language", "categories")
+
+
+class Found(Protocol):
+    """A point as either engine gives it."""
+
+    @property
+    def id(self) -> object: ...
+    @property
+    def score(self) -> float: ...
+
+
+def ranked(points: Iterable[Found]) -> tuple[Scored, ...]:
+    """Best first, equal scores by key; what has no finite score is left out."""
+    best_first = sorted((-point.score, str(point.id)) for point in points if math.isfinite(point.score))
+    return tuple(Scored(key=key, score=-score) for score, key in best_first)
+
+
+def rankings_of(found: Mapping[str, Sequence[Scored]], limit: int) -> VectorRankings:
+    """The best `limit` of the lists "dense" and "sparse", which may be missing, and of both fused."""
+    return VectorRankings(
+        fused=fuse(found.values())[:limit],
+        dense=tuple(found.get("dense", ())[:limit]),
+        sparse=tuple(found.get("sparse", ())[:limit]),
+    )
+
+
+def check_vector(vector: NDArray[np.float32], dimension: int, where: str) -> None:
+    """`where`: the store in words. Raises `StoreVersionError` and `DependencyFaultError`."""
+    if vector.shape != (dimension,):
+        raise StoreVersionError(
+            f"The vectors in {where} have {dimension} numbers and the embedder gave {vector.size}; "
+            "run `trivet ingest --rebuild`, or change the embedder back."
+        )
+    # The embedded engine takes them, and then nothing compares with them; JSON has no such numbers.
+    if not np.isfinite(vector).all():
+        raise DependencyFaultError("The embedder gave a vector that is not of numbers.", dependency="embedder")
 
 
 def fuse(rankings: Iterable[Sequence[Scored]]) -> tuple[Scored, ...]:

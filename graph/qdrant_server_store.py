@@ -10,7 +10,7 @@ import math
 import ssl
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.bm25 import SparseEncoder
-from graph.errors import DependencyFaultError, StoreError, StoreVersionError, TrivetError
+from graph.errors import StoreError, TrivetError
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
 from graph.parts import parts
 from graph.qdrant_points import (
@@ -30,7 +30,9 @@ from graph.qdrant_points import (
     FILTERED_FIELDS,
     PREFETCH,
     SEARCH_WIDTH,
-    fuse,
+    check_vector,
+    ranked,
+    rankings_of,
     storable_payload,
     uuids,
     wanted,
@@ -125,7 +127,7 @@ class QdrantServer:
 
     async def upsert(self, collection: str, points: Sequence[VectorPoint]) -> None:
         for point in points:
-            self._check_vector(point.dense)
+            check_vector(point.dense, self._recipe.dimension, self._at.shown)
         for part in parts(points, max(1, min(WRITE_AT_ONCE, NUMBERS_AT_ONCE // self._recipe.dimension))):
             await self._within(partial(self._upsert, collection, await asyncio.to_thread(self._points, part)))
 
@@ -154,17 +156,13 @@ class QdrantServer:
     ) -> VectorRankings:
         queries: dict[str, Any] = {}
         if dense is not None:
-            self._check_vector(dense)
+            check_vector(dense, self._recipe.dimension, self._at.shown)
             queries["dense"] = dense.tolist()
         indices, values = await asyncio.to_thread(self._encoder.query, text, sparse)
         if indices:
             queries["sparse"] = {"indices": indices, "values": values}
         found = await self._within(partial(self._search, collection, queries, limit, _filter(where or SearchFilter())))
-        return VectorRankings(
-            fused=fuse(found.values())[:limit],
-            dense=found.get("dense", ())[:limit],
-            sparse=found.get("sparse", ())[:limit],
-        )
+        return rankings_of(found, limit)
 
     async def _search(
         self,
@@ -189,7 +187,7 @@ class QdrantServer:
         answers = await client.query_batch_points(
             self._recipe.name_of(collection), requests, timeout=math.ceil(self._seconds)
         )
-        return {using: _ranked(answer.points) for using, answer in zip(queries, answers, strict=True)}
+        return {using: ranked(answer.points) for using, answer in zip(queries, answers, strict=True)}
 
     async def vectors(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         found = await self._retrieved(collection, chunk_ids, "dense")
@@ -367,15 +365,6 @@ class QdrantServer:
 
     # --- points ---------------------------------------------------------------------------------------------------
 
-    def _check_vector(self, vector: NDArray[np.float32]) -> None:
-        if vector.shape != (self._recipe.dimension,):
-            raise StoreVersionError(
-                f"The vectors in {self._at.shown} have {self._recipe.dimension} numbers and the embedder gave "
-                f"{vector.size}; run `trivet ingest --rebuild`, or change the embedder back."
-            )
-        if not np.isfinite(vector).all():  # JSON has no such numbers
-            raise DependencyFaultError("The embedder gave a vector that is not of numbers.", dependency="embedder")
-
     def _points(self, points: Sequence[VectorPoint]) -> list[models.PointStruct]:
         made = []
         for point in points:
@@ -391,11 +380,6 @@ class QdrantServer:
 def _filter(where: SearchFilter) -> dict[str, Any] | None:
     must = [{"key": field, "match": {"any": values}} for field, values in wanted(where).items()]
     return {"must": must} if must else None
-
-
-def _ranked(points: Iterable[models.ScoredPoint]) -> tuple[Scored, ...]:
-    best_first = sorted((-point.score, str(point.id)) for point in points if math.isfinite(point.score))
-    return tuple(Scored(key=key, score=-score) for score, key in best_first)
 
 
 async def _describe(client: AsyncQdrantClient, name: str) -> FoundCollection:
