@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,12 +17,23 @@ from config.loading import SettingsProblem
 from config.settings import Section
 
 SHIPPED = Path(__file__).with_name("personas")
-TABLE = re.compile(r"\s{0,20}\[([A-Za-z0-9_.-]{1,100})\]")
+TABLE = re.compile(r"\s{0,20}\[(\[?)([A-Za-z0-9_.-]{1,100})\]")
 KEY = re.compile(r"""\s{0,20}["']?([A-Za-z0-9_-]{1,100})["']?\s{0,20}=\s{0,20}(.*)""")
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")]
 Origin = Literal["wiki", "web", "research", "knowledge", "evergreen", "persona"]
+
+
+class VoiceChunk(Section):
+    """A sample of how the persona speaks, and of what it speaks so."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    trigger: Annotated[Text, StringConstraints(max_length=500)] = Field(
+        description="What the question is about when this sample is shown to the model."
+    )
+    text: Annotated[Text, StringConstraints(max_length=2_000)] = Field(description="The persona's own words.")
 
 
 class Persona(Section):
@@ -32,6 +44,9 @@ class Persona(Section):
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,49}$")]
     voice: Text = Field(description="Who speaks, and how; the model reads it as it stands.")
     language_rule: Text = Field(description="Which language to answer in.")
+    language: Language | Literal[""] = Field(
+        "", description="The one language it ever answers in (ISO 639-1); empty: that of the question."
+    )
     instructions: str = Field("", description="What this persona does beyond answering.")
     refusal: dict[Language, Text] = Field(
         min_length=1, description="ISO 639-1 code → what it says when it does not know."
@@ -41,11 +56,21 @@ class Persona(Section):
     )
     temperature: float = Field(0.2, ge=0, le=2, description="Of the model, unless the request says otherwise.")
     length: int = Field(700, ge=16, le=100_000, description="Upper size of an answer in the model's tokens.")
+    voice_chunks: tuple[VoiceChunk, ...] = Field(
+        (),
+        strict=False,
+        max_length=500,
+        description="Samples of its voice; those whose trigger is nearest to the question are shown to the model.",
+    )
+
+    def speaks(self, language: str) -> str:
+        """The language it answers in when it is asked in that one."""
+        return self.language or language
 
     def refusal_in(self, language: str) -> str:
-        """In that language, else in English, else in the first one of the file."""
+        """For a question in that language: else in English, else in the first one of the file."""
         first = next(iter(self.refusal.values()))
-        return self.refusal.get(language, self.refusal.get("en", first))
+        return self.refusal.get(self.speaks(language), self.refusal.get("en", first))
 
 
 def load_personas(folder: Path | None) -> dict[str, Persona]:
@@ -94,26 +119,33 @@ def _explain(path: Path, text: str, error: ValidationError) -> str:
         # A missing key stands nowhere, so its table's line is named, and line 1 for one at the top.
         line = lines.get(key) or lines.get(".".join(places[:-1])) or lines.get(places[0], 1)
         if fault["type"] == "extra_forbidden":
-            known = ", ".join(Persona.model_fields)
+            known = ", ".join(VoiceChunk.model_fields if places[0] == "voice_chunks" else Persona.model_fields)
             problems.append(f"{path}:{line}: unknown key {key!r}; the keys are {known}")
         elif fault["type"] == "missing":
             problems.append(f"{path}:{line}: {key!r} is missing; add it")
+        elif fault["type"] == "tuple_type":
+            problems.append(f"{path}:{line}: {key!r} is a list of tables: begin each with [[{key}]]")
         else:
             problems.append(f"{path}:{line}: {key!r}: {fault['msg']}")
     return "\n".join(problems)
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Dotted key → the line it is set on. It reads what `tomllib` accepted, so it need not check the syntax."""
+    """Dotted key → the line it is set on; tables of a list are numbered from 0. It reads what `tomllib` accepted, so
+    it need not check the syntax."""
     lines: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     table = ""
     closing = ""
     for number, line in enumerate(text.splitlines(), start=1):
         if closing:
             closing = "" if closing in line else closing
         elif found := TABLE.match(line):
-            table = found[1] + "."
-            lines.setdefault(found[1], number)
+            name = f"{found[2]}.{counts[found[2]]}" if found[1] else found[2]
+            counts[found[2]] += 1
+            table = name + "."
+            lines.setdefault(found[2], number)
+            lines.setdefault(name, number)
         elif found := KEY.match(line):
             lines.setdefault(table + found[1], number)
             quotes = found[2][:3]

@@ -23,6 +23,7 @@ from graph.protocols import (
     WebSearch,
 )
 from graph.recognizer import Recognizer
+from server.answer.voice import Voices
 from server.graph_leg import WalkCache
 from server.rerank.late import LateInteraction
 
@@ -46,6 +47,7 @@ class Backends:
     """Closed by `vectors`, which writes to it."""
     token_embedder: TokenEmbedder | None = None
     walks: WalkCache = field(default_factory=WalkCache)
+    voices: Voices = field(default_factory=Voices)
     breakers: Mapping[str, Breaker] = field(default_factory=dict)
     """Of the legs that need a server, and of the "llm"; what is in the home folder is not given up on when it is slow.
     """

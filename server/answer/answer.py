@@ -72,7 +72,7 @@ async def stream_answer(question: Question, backends: Backends) -> AsyncGenerato
             )
             draft.mode = "refused"
             yield FoundEvent(found=draft.found)
-            for event in draft.add([refused(language)]):
+            for event in draft.add([refused(persona.speaks(language))]):
                 yield event
         else:
             draft.found = await _find(replace(question, text=text), backends, draft)
@@ -122,6 +122,12 @@ async def _compose(question: Question, backends: Backends, draft: _Draft) -> Asy
         draft.mode = "abstained"
         return
     if chat is not None:
+        with draft.timed("voice"):
+            draft.samples, problem = await backends.voices.chosen(
+                draft.persona, draft.found.question, backends.embedder
+            )
+        if problem:
+            draft.notes.append(problem)
         async with aclosing(_generate(question, chat, backends.breakers.get("llm"), draft)) as events:
             async for event in events:
                 yield event
@@ -147,6 +153,7 @@ async def _generate(
             context_tokens=chat.context_tokens,
             max_tokens=question.max_tokens,
             direction="\n".join(turn.content for turn in question.history if turn.role in ("system", "developer")),
+            samples=draft.samples,
         )
     if prompt.used < len(found.evidence):
         draft.notes.append(
@@ -218,16 +225,17 @@ async def _extract(backends: Backends, draft: _Draft) -> list[Piece]:
 def _do_not_know(draft: _Draft) -> list[Piece]:
     """The persona's refusal, what was searched, and the pages that came nearest, with their numbers."""
     found = draft.found
+    language = draft.persona.speaks(found.language)
     places = [place for place, legs in PLACES.items() if any(_worked(found, leg) for leg in legs)]
     lines = [draft.persona.refusal_in(found.language)]
     if places:
-        lines.append(searched(found.language, places))
+        lines.append(searched(language, places))
     pages: dict[str, Evidence] = {}
     for item in found.evidence:
         pages.setdefault(item.page_id or item.url or item.title, item)
     if pages:
         names = [f"{plain_line(item.title)} [[{item.number}]]" for item in list(pages.values())[:NEAREST_PAGES]]
-        lines.append(nearest(found.language, names))
+        lines.append(nearest(language, names))
     sanitizer = CitationSanitizer(len(found.evidence))
     return [*sanitizer.feed("\n\n".join(lines)), *sanitizer.close()]
 
@@ -250,6 +258,8 @@ class _Draft:
 
     persona: Persona
     found: SearchResult = NOTHING_FOUND
+    samples: tuple[str, ...] = ()
+    """Of the persona's voice."""
     mode: Mode = "generated"
     model: str = ""
     text: str = ""

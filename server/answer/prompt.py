@@ -29,6 +29,9 @@ CAUTION = (
     "The evidence may not fit this question well. Say in your first sentence that the pages found answer it only in "
     "part or not surely, and then state only what the evidence says."
 )
+SAMPLES = "This is how you put things. Take the manner from it, and no fact, name or number:"
+SAMPLES_SHARE = 8
+"""Samples of the voice may take one part in so many of what the answer leaves of the window."""
 REFUSAL = "If the evidence does not answer the question, write exactly this and nothing else: {refusal}"
 
 
@@ -56,10 +59,12 @@ def build_prompt(
     max_tokens: int | None = None,
     direction: str = "",
     background: str = "",
+    samples: Sequence[str] = (),
 ) -> Prompt:
     """`evidence` is ordered best first and numbered from 1; what does not fit is dropped from its end.
 
-    The answer gets what it asks for (`max_tokens`, else the persona's length), but at most half the window.
+    The answer gets what it asks for (`max_tokens`, else the persona's length), but at most half the window. `samples`
+    of the persona's voice, best first, get an eighth of the rest.
     `SettingsError` where not even persona and task fit.
     """
     answer = min(max_tokens or persona.length, context_tokens // 2)
@@ -67,11 +72,11 @@ def build_prompt(
     fence = Fence.of(question, evidence)
     system = RULES.format(nonce=fence.nonce)
 
-    def user(facts: str) -> str:
+    def user(facts: str, said: Sequence[str]) -> str:
         return _sections(
             ("BACKGROUND KNOWLEDGE", background),
             ("RESEARCH FACTS", facts),
-            ("AUTHOR VOICE", persona.voice),
+            ("AUTHOR VOICE", _voice(persona, said)),
             ("DIRECTION", _lines(persona.instructions, visible(direction).strip())),
             ("STRUCTURE", _structure(answer)),
             ("TASK", _task(question, persona, zone, language)),
@@ -80,7 +85,11 @@ def build_prompt(
     def cost(text: str) -> int:
         return count_tokens(system) + count_tokens(text) + 2 * MESSAGE_TOKENS
 
-    fixed = cost(user(""))
+    said = _few_enough(samples, count_tokens, room // SAMPLES_SHARE)
+    fixed = cost(user("", said))
+    if fixed > room and said:
+        said = []
+        fixed = cost(user("", said))
     if fixed > room:
         raise SettingsError(
             f"the model's window is too small: persona {persona.name!r} and the task need {fixed} tokens and the "
@@ -89,7 +98,7 @@ def build_prompt(
     entries = _fit([fence.around(item, item.context or item.text) for item in evidence], count_tokens, room - fixed)
     if evidence and not entries:
         entries = _shortened(evidence[0], fence, count_tokens, room - fixed)
-    text = user("\n".join(entries))
+    text = user("\n".join(entries), said)
     return Prompt(
         (ChatMessage(role="system", content=system), ChatMessage(role="user", content=text)),
         len(entries),
@@ -107,6 +116,23 @@ def _fit(entries: list[str], count_tokens: Callable[[str], int], room: int) -> l
         if used > room:
             return entries[:position]
     return entries
+
+
+def _few_enough(samples: Sequence[str], count_tokens: Callable[[str], int], room: int) -> list[str]:
+    """Whole samples from the front while there is room; half of one would not sound like anybody."""
+    kept: list[str] = []
+    for sample in samples:
+        room -= count_tokens(f"- {sample}\n")
+        if room < 0:
+            break
+        kept.append(sample)
+    return kept
+
+
+def _voice(persona: Persona, samples: Sequence[str]) -> str:
+    if not samples:
+        return persona.voice
+    return _lines(persona.voice, SAMPLES, *(f"- {' '.join(sample.split())}" for sample in samples))
 
 
 def _shortened(item: Evidence, fence: Fence, count_tokens: Callable[[str], int], room: int) -> list[str]:

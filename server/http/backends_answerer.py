@@ -90,6 +90,10 @@ async def warm_up(backends: Backends) -> None:
     """Load what is loaded on first use, so that it is not the first question that runs out of time."""
     for language in backends.settings.ingestion.ner_languages:
         await asyncio.to_thread(backends.recognizer.names, [WARM_UP], language)
+    if backends.chat is not None:
+        with suppress(TrivetError, TimeoutError):
+            async with asyncio.timeout(WARM_UP_SECONDS):
+                await backends.voices.prepare(backends.personas.values(), backends.embedder)
     with suppress(TrivetError, TimeoutError):  # a server that is down is named in every answer, not here
         async with asyncio.timeout(WARM_UP_SECONDS):
             await backends.graph.neighbourhood((), (), NeighbourhoodBounds())

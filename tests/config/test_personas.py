@@ -11,6 +11,7 @@ from config.loading import SettingsProblem
 from config.personas import SHIPPED, Persona, load_personas, read_persona
 
 GOOD = 'voice = "A pirate."\nlanguage_rule = "Speak as asked."\n[refusal]\nen = "Arr, I know not."\n'
+SAMPLE = '# On the sea.\n[[voice_chunks]]\ntrigger = "sea"\ntext = "Salt."\n'
 
 
 def write(folder: Path, text: str, name: str = "pirate.toml") -> Path:
@@ -19,13 +20,36 @@ def write(folder: Path, text: str, name: str = "pirate.toml") -> Path:
     return path
 
 
-def test_two_personas_are_shipped() -> None:
+def test_four_personas_are_shipped() -> None:
     personas = load_personas(None)
-    assert sorted(personas) == ["neutral", "teacher"]
+    assert sorted(personas) == ["archiviste", "expert", "neutral", "teacher"]
     for name, persona in personas.items():
         assert persona.name == name
         assert persona.voice
-        assert {"en", "fr", "zh"} <= persona.refusal.keys()
+        assert persona.refusal.keys() == {"fr"} if persona.language else {"en", "fr", "zh"} <= persona.refusal.keys()
+
+
+def test_the_expert_is_the_shortest_and_the_archivist_speaks_french_alone() -> None:
+    personas = load_personas(None)
+    assert personas["expert"].length == min(persona.length for persona in personas.values())
+    archivist = personas["archiviste"]
+    assert archivist.refusal_in("en") == archivist.refusal_in("zh") == archivist.refusal["fr"]
+    assert (archivist.speaks("de"), personas["neutral"].speaks("de")) == ("fr", "de")
+
+
+@pytest.mark.parametrize("name", ["expert", "archiviste"])
+def test_shipped_samples_of_a_voice_have_a_trigger_each(name: str) -> None:
+    chunks = load_personas(None)[name].voice_chunks
+    assert len(chunks) >= 3
+    assert len({chunk.trigger for chunk in chunks}) == len({chunk.text for chunk in chunks}) == len(chunks)
+
+
+def test_samples_of_the_voice_keep_their_order(tmp_path: Path) -> None:
+    samples = "".join(f'[[voice_chunks]]\ntrigger = "on {n}"\ntext = "Arr, {n}."\n' for n in range(3))
+    persona = read_persona(write(tmp_path, GOOD + samples))
+    assert [(chunk.trigger, chunk.text) for chunk in persona.voice_chunks] == [
+        (f"on {n}", f"Arr, {n}.") for n in range(3)
+    ]
 
 
 def test_every_shipped_file_is_used_and_nothing_else_is_there() -> None:
@@ -35,7 +59,7 @@ def test_every_shipped_file_is_used_and_nothing_else_is_there() -> None:
 def test_an_owners_persona_is_added(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     personas = load_personas(tmp_path)
-    assert sorted(personas) == ["neutral", "pirate", "teacher"]
+    assert sorted(personas) == ["archiviste", "expert", "neutral", "pirate", "teacher"]
     assert personas["pirate"].voice == "A pirate."
     assert (personas["pirate"].temperature, personas["pirate"].length) == (0.2, 700)
 
@@ -87,6 +111,11 @@ def test_a_persona_cannot_be_changed() -> None:
         ('name = "../etc"\n' + GOOD, 1, "'name'"),
         ('voice = "A."\nlanguage_rule = "x"\n', 1, "'refusal' is missing"),
         ('voice = "A."\nlanguage_rule = "x"\n[refusal]\n', 3, "'refusal'"),
+        (GOOD + SAMPLE + '[[voice_chunks]]\ntrigger = "ships"\n', 9, "'voice_chunks.1.text' is missing"),
+        (GOOD + SAMPLE + SAMPLE + "mood = 1\n", 13, "unknown key 'voice_chunks.1.mood'; the keys are trigger, text"),
+        (GOOD + SAMPLE.replace('"sea"', '""'), 7, "'voice_chunks.0.trigger'"),
+        (GOOD + SAMPLE.replace("Salt.", "x" * 2001), 8, "'voice_chunks.0.text'"),
+        (GOOD + '[voice_chunks]\ntrigger = "sea"\n', 5, "'voice_chunks' is a list of tables"),
         ('voice = "A."\n\nrefusal = {en = ""}\nlanguage_rule = "x"\n', 3, "'refusal.en'"),
     ],
 )

@@ -286,7 +286,7 @@ async def test_what_is_no_question_is_an_error_before_the_first_event(found: Scr
 
 
 async def test_an_unknown_persona_is_named_with_those_there_are(found: ScriptedSearch) -> None:
-    with pytest.raises(NotFoundError, match="'pirate'; the personas are neutral, teacher"):
+    with pytest.raises(NotFoundError, match="'pirate'; the personas are archiviste, expert, neutral, teacher"):
         await events_of(replace(WHO, persona="pirate"), backends())
 
 

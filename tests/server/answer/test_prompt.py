@@ -31,6 +31,7 @@ def build(
     max_tokens: int | None = None,
     direction: str = "",
     background: str = "",
+    samples: tuple[str, ...] = (),
 ) -> Prompt:
     return build_prompt(
         question=question,
@@ -43,6 +44,7 @@ def build(
         max_tokens=max_tokens,
         direction=direction,
         background=background,
+        samples=samples,
     )
 
 
@@ -63,6 +65,7 @@ def test_a_prompt_with_everything(snapshot: SnapshotAssertion) -> None:
         language="fr",
         direction="Stay with the history of the book.",
         background="Novellas are short.",
+        samples=("Think of a farm.\nNow imagine the pigs in charge.", "One step at a time."),
     )
     assert shown(prompt) == snapshot
 
@@ -112,6 +115,18 @@ def test_when_not_even_the_best_evidence_fits_its_beginning_does() -> None:
     assert prompt.used == 1
     assert "A first sentence." in prompt.messages[-1].content
     assert prompt.tokens + prompt.max_tokens <= 2200
+
+
+def test_samples_of_the_voice_go_before_any_evidence_does_and_whole() -> None:
+    samples = tuple(f"Sample {number}. " * 30 for number in range(3))
+    sizes = [
+        build(*EVIDENCE, context_tokens=context_tokens, samples=samples).messages[-1].content.count("- Sample ")
+        for context_tokens in (8192, 3000, 2000, 1600)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert (sizes[0], sizes[-1]) == (3, 0)
+    small = build(*EVIDENCE, context_tokens=1600, samples=samples)
+    assert small == build(*EVIDENCE, context_tokens=1600)
 
 
 def test_a_window_too_small_for_persona_and_task_names_the_numbers() -> None:
