@@ -154,6 +154,13 @@ class VectorSettings(Section):
         "english", description="What BM25 takes words for: its stemmer and stop words, by an English name as “french”."
     )
     on_disk: bool = Field(False, description="Leave exact vectors and the index on Qdrant's disk.")
+    exact_up_to: int = Field(
+        20_000,
+        ge=0,
+        le=100_000_000,
+        description="Compare every vector where the wiki, or what a filter leaves of it, has no more chunks than that; "
+        "other collections always.",
+    )
 
 
 class GraphSettings(Section):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graph.model import WIKI as WIKI
 from graph.protocols import ChatModel, Embedder, GraphStore, StateStore, TokenEmbedder, TokenStore, VectorStore
 from graph.recognizer import Recognizer
-
-WIKI = "wiki"
-"""The collection of the owner's own pages (mission.md §3.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

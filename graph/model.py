@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK_NAMESPACE = uuid.UUID("6d2f4a0e-6e0c-5f0b-9a55-747269766574")  # if it changed, so would every chunk's id
+WIKI = "wiki"
+"""The collection of the owner's own pages (mission.md §3.1); all others are small."""
 TITLE, BARE = "title", "bare"
 """Embedding strategies: title and headings before the text, which is the default; the text alone."""
 

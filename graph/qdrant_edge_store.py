@@ -25,7 +25,7 @@ from graph.errors import (
     StoreError,
     StoreFullError,
 )
-from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
+from graph.model import WIKI, Scored, SearchFilter, VectorPoint, VectorRankings
 from graph.qdrant_edge_index import has_memory, optimize_folder
 from graph.qdrant_points import (
     EXACT_UP_TO,
@@ -33,6 +33,7 @@ from graph.qdrant_points import (
     PREFETCH,
     SEARCH_WIDTH,
     check_vector,
+    is_small,
     ranked,
     rankings_of,
     storable_payload,
@@ -58,9 +59,12 @@ class QdrantEdge:
     Its log survives kill -9; `sync_files` after a write makes what was acknowledged survive a power cut too.
     """
 
-    def __init__(self, folder: Path, *, dimension: int, language: str = "english") -> None:
+    def __init__(
+        self, folder: Path, *, dimension: int, language: str = "english", exact_up_to: int = EXACT_UP_TO
+    ) -> None:
         self._folder = folder
         self._dimension = dimension
+        self._exact_up_to = exact_up_to
         self._encoder = SparseEncoder(language)
         self._recipe = {"format": FORMAT, "dimension": dimension, "bm25": self._encoder.recipe}
         self._shards: dict[str, engine.EdgeShard] = {}
@@ -153,8 +157,17 @@ class QdrantEdge:
             shard = self._shard(folder_name(collection))
             if shard is None or limit < 1:
                 return VectorRankings(fused=(), dense=(), sparse=())
-            found = _run(shard, queries, limit * PREFETCH, _filter(where))
+            matching = _filter(where)
+            exact = self._is_exact(shard, collection, matching)
+            found = _run(shard, queries, limit * PREFETCH, matching, exact=exact)
         return rankings_of(found, limit)
+
+    def _is_exact(self, shard: engine.EdgeShard, collection: str, matching: engine.Filter | None) -> bool:
+        """Also where the filter leaves few, counted exactly: the engine's estimate takes fields for independent, and
+        2 ms for 6,000 points, 11 ms for 54,000, are less than a search that misses them costs."""
+        if is_small(collection, shard.info().points_count, self._exact_up_to):
+            return True
+        return matching is not None and shard.count(engine.CountRequest(True, matching)) <= self._exact_up_to
 
     async def vectors(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         found = await asyncio.to_thread(self._retrieve, collection, chunk_ids, "dense")
@@ -199,18 +212,17 @@ class QdrantEdge:
         await asyncio.to_thread(self._optimize)
 
     def _optimize(self) -> None:
-        for place in sorted(self._folder.glob("*/")):
-            with self._writing:
-                with self._using, self._errors():
-                    shard = self._shard(place.name)
-                    # A small one is searched exactly in any case.
-                    points = shard.info().points_count if shard is not None else 0
-                if points <= EXACT_UP_TO:
-                    continue
-                self._flush(place.name)
-                self._unload(place.name)
-                if has_memory(place.name, points):
-                    self._optimize_copy(place.name)
+        name = folder_name(WIKI)  # the others are searched exactly in any case, and so is a small one
+        with self._writing:
+            with self._using, self._errors():
+                shard = self._shard(name)
+                points = shard.info().points_count if shard is not None else 0
+            if is_small(WIKI, points, self._exact_up_to):
+                return
+            self._flush(name)
+            self._unload(name)
+            if has_memory(name, points):
+                self._optimize_copy(name)
 
     def _optimize_copy(self, name: str) -> None:
         """In another process, as the engine works for minutes with Python's lock held; so on a copy, as two
@@ -348,10 +360,15 @@ class QdrantEdge:
 
 
 def _run(
-    shard: engine.EdgeShard, queries: Mapping[str, engine.Query], depth: int, where: engine.Filter | None
+    shard: engine.EdgeShard,
+    queries: Mapping[str, engine.Query],
+    depth: int,
+    where: engine.Filter | None,
+    *,
+    exact: bool,
 ) -> dict[str, tuple[Scored, ...]]:
     """Each query's list, best first. All in one pass over the shard."""
-    params = engine.SearchParams(exact=shard.info().points_count <= EXACT_UP_TO, hnsw_ef=SEARCH_WIDTH)
+    params = engine.SearchParams(exact=exact, hnsw_ef=SEARCH_WIDTH)
     lists = [engine.QueryRequest(limit=depth, query=query, filter=where, params=params) for query in queries.values()]
     found = shard.query_batch(engine.QueryBatchRequest(lists))
     return {using: ranked(points) for using, points in zip(queries, found, strict=True)}

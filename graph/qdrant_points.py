@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.errors import DependencyFaultError, StoreVersionError
-from graph.model import Scored, SearchFilter, VectorRankings
+from graph.model import WIKI, Scored, SearchFilter, VectorRankings
 from graph.storable import storable
 
 RRF_K = 60
@@ -20,8 +20,9 @@ RRF_K = 60
 PREFETCH = 4
 """Hits of each list that enter fusion, as a multiple of those asked for."""
 EXACT_UP_TO = 20_000
-"""Points up to which every vector is compared: approximate search over few, filtered points misses most of them
-(mission.md §3.4), and comparing 6,000 takes 3 ms."""
+"""Points up to which every vector is compared, be it the collection or what a filter leaves of it: approximate search
+over few, filtered points misses most of them (mission.md §3.4), and comparing 6,000 takes 3 ms. BM25 has no approximate
+search in either engine: it always ranks every point that shares a word."""
 SEARCH_WIDTH = 256
 """HNSW's ef above that size: twice the engine's default, for a millisecond."""
 FILTERED_FIELDS = ("source", "page_type", "language", "categories")
@@ -34,6 +35,11 @@ class Found(Protocol):
     def id(self) -> object: ...
     @property
     def score(self) -> float: ...
+
+
+def is_small(collection: str, points: int, exact_up_to: int) -> bool:
+    """Whether it is searched exactly whatever the filter: all but the wiki are, as they are small by their nature."""
+    return collection != WIKI or points <= exact_up_to
 
 
 def ranked(points: Iterable[Found]) -> tuple[Scored, ...]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from graph.bm25 import SparseEncoder
 from graph.errors import StoreError, TrivetError
+from graph.imported_on_use import ImportedOnUse
 from graph.model import Scored, SearchFilter, VectorPoint, VectorRankings
 from graph.parts import parts
 from graph.qdrant_points import (
@@ -31,6 +32,7 @@ from graph.qdrant_points import (
     PREFETCH,
     SEARCH_WIDTH,
     check_vector,
+    is_small,
     ranked,
     rankings_of,
     storable_payload,
@@ -40,26 +42,14 @@ from graph.qdrant_points import (
 from graph.qdrant_server_collections import CollectionRecipe, FoundCollection
 from graph.qdrant_server_faults import QdrantAddress, checked_key, is_dropped
 
-
-class _ImportedOnUse:
-    """A module that is imported when a name in it is first asked for: qdrant_client takes seconds, and where the
-    vectors are in the home folder nobody needs it."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
-
-
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient, models
     from qdrant_client.common import client_exceptions
     from qdrant_client.http import exceptions
 else:
-    models = _ImportedOnUse("qdrant_client.models")
-    client_exceptions = _ImportedOnUse("qdrant_client.common.client_exceptions")
-    exceptions = _ImportedOnUse("qdrant_client.http.exceptions")
+    models = ImportedOnUse("qdrant_client.models")
+    client_exceptions = ImportedOnUse("qdrant_client.common.client_exceptions")
+    exceptions = ImportedOnUse("qdrant_client.http.exceptions")
 
 WRITE_AT_ONCE = 128
 """Points in one request: making it keeps the event loop for 12 ms."""
@@ -101,6 +91,7 @@ class QdrantServer:
         seconds: float = 10.0,
         quantization: str = "none",
         on_disk: bool = False,
+        exact_up_to: int = EXACT_UP_TO,
         client: AsyncQdrantClient | None = None,
     ) -> None:
         """`seconds` is the deadline of a search, and of each batch of what is longer. `client` takes the place of a
@@ -119,6 +110,7 @@ class QdrantServer:
         self._at = QdrantAddress(url, has_key=bool(api_key), seconds=seconds)
         self._key = checked_key(api_key)
         self._seconds = seconds
+        self._exact_up_to = exact_up_to
         self._client = client
         self._closed = False
         self._seen: dict[str, _Seen] = {}
@@ -176,7 +168,8 @@ class QdrantServer:
         seen = await self._look(client, collection)
         if seen is None or limit < 1 or not queries:
             return {}
-        params: dict[str, Any] = {"exact": seen.exact, "hnsw_ef": SEARCH_WIDTH}
+        exact = seen.exact or await self._leaves_few(client, collection, where)
+        params: dict[str, Any] = {"exact": exact, "hnsw_ef": SEARCH_WIDTH}
         if self._recipe.quantized:  # which exact search ignores
             params["quantization"] = {"rescore": True, "oversampling": OVERSAMPLING}
         shared = {"limit": limit * PREFETCH, "filter": where, "params": params}
@@ -188,6 +181,15 @@ class QdrantServer:
             self._recipe.name_of(collection), requests, timeout=math.ceil(self._seconds)
         )
         return {using: ranked(answer.points) for using, answer in zip(queries, answers, strict=True)}
+
+    async def _leaves_few(self, client: AsyncQdrantClient, collection: str, where: Mapping[str, Any] | None) -> bool:
+        """Whether the filter leaves so few points of a large collection that the index would miss some."""
+        if where is None:
+            return False
+        matching = models.Filter.model_validate(where)
+        seconds = math.ceil(self._seconds)
+        counted = await client.count(self._recipe.name_of(collection), matching, exact=True, timeout=seconds)
+        return counted.count <= self._exact_up_to
 
     async def vectors(self, collection: str, chunk_ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         found = await self._retrieved(collection, chunk_ids, "dense")
@@ -275,7 +277,8 @@ class QdrantServer:
         if create:
             await self._prepare(client, name, found)
         until = time.monotonic() + KNOWN_SECONDS
-        self._seen[collection] = _Seen(exact=found.points <= EXACT_UP_TO, prepared=create, until=until)
+        small = is_small(collection, found.points, self._exact_up_to)
+        self._seen[collection] = _Seen(exact=small, prepared=create, until=until)
         return self._seen[collection]
 
     async def _create(self, client: AsyncQdrantClient, name: str, collection: str) -> None:

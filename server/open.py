@@ -101,8 +101,14 @@ def open_vectors(settings: Settings, stamp: HomeStamp) -> VectorStore:
             seconds=chosen.qdrant_seconds,
             quantization=chosen.quantization,
             on_disk=chosen.on_disk,
+            exact_up_to=chosen.exact_up_to,
         )
-    return QdrantEdge(settings.home / VECTORS_FOLDER, dimension=stamp.dimension, language=stamp.bm25_language)
+    return QdrantEdge(
+        settings.home / VECTORS_FOLDER,
+        dimension=stamp.dimension,
+        language=stamp.bm25_language,
+        exact_up_to=chosen.exact_up_to,
+    )
 
 
 def open_tokens(settings: Settings) -> TokenStore | None:

@@ -9,6 +9,7 @@ import random
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from graph.errors import StoreVersionError
 from graph.model import PageType, SearchFilter, VectorPoint, VectorRankings, chunk_id
 from graph.protocols import VectorStore
 from graph.qdrant_edge_store import QdrantEdge
+from graph.qdrant_points import EXACT_UP_TO
 from graph.qdrant_server_store import QdrantServer
 from tests.fakes import FakeVectors, HashEmbedder
 from tests.places import quick_folder
@@ -38,29 +40,36 @@ def stand_in_url() -> Iterator[str]:
         yield process.url
 
 
-def backend(name: str, folder: Path, request: pytest.FixtureRequest) -> VectorStore:
+def backend(name: str, folder: Path, request: pytest.FixtureRequest, *, exact_up_to: int = EXACT_UP_TO) -> VectorStore:
     """An empty one. Those that share a server have a prefix of their own there."""
     if name == "fake":
         return FakeVectors()
     if name == "qdrant-edge":
-        return QdrantEdge(folder / "vectors", dimension=DIMENSION)
-    prefix = f"test-{uuid.uuid4().hex[:8]}"
+        return QdrantEdge(folder / "vectors", dimension=DIMENSION, exact_up_to=exact_up_to)
+    made = partial(
+        QdrantServer,
+        dimension=DIMENSION,
+        language="english",
+        prefix=f"test-{uuid.uuid4().hex[:8]}",
+        exact_up_to=exact_up_to,
+    )
     if name == "qdrant-local":
-        local = AsyncQdrantClient(":memory:")
-        return QdrantServer("http://local", dimension=DIMENSION, language="english", prefix=prefix, client=local)
+        return made("http://local", client=AsyncQdrantClient(":memory:"))
     if name == "qdrant-http":
         url = request.getfixturevalue("stand_in_url")
     elif not (url := os.environ.get("QDRANT_URL", "")):
         # Not a failure under TRIVET_REQUIRE_SERVICES either.
         pytest.skip("QDRANT_URL is not set, and no package registry has a Qdrant server that could be started")
     key = os.environ.get("QDRANT_API_KEY", "") if name == "qdrant-server" else ""
-    return QdrantServer(url, api_key=key, dimension=DIMENSION, language="english", prefix=prefix, seconds=60)
+    return made(url, api_key=key, seconds=60)
 
 
 @asynccontextmanager
-async def opened(name: str, request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
+async def opened(
+    name: str, request: pytest.FixtureRequest, *, exact_up_to: int = EXACT_UP_TO
+) -> AsyncIterator[VectorStore]:
     with quick_folder() as folder:
-        store = backend(name, folder, request)
+        store = backend(name, folder, request, exact_up_to=exact_up_to)
         yield store
         if isinstance(store, QdrantServer):
             await store.clear()

@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from graph.errors import (
     StoreFullError,
     StoreVersionError,
 )
-from graph.model import VectorPoint
+from graph.model import SearchFilter, VectorPoint
 from graph.qdrant_edge_store import QdrantEdge
 from tests.places import quick_folder
 
@@ -167,11 +168,8 @@ async def test_an_id_that_is_no_uuid_is_a_mistake_of_the_caller(folder: Path) ->
     await store.close()
 
 
-async def test_a_large_collection_is_optimised_in_another_process(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 10)
-    store = QdrantEdge(folder, dimension=4)
+async def test_a_large_collection_is_optimised_in_another_process(folder: Path) -> None:
+    store = QdrantEdge(folder, dimension=4, exact_up_to=10)
     await store.upsert("wiki", [point(number) for number in range(100)])
     await store.upsert("small", [point(number) for number in range(5)])
     for turn in range(2):
@@ -186,9 +184,33 @@ async def test_a_large_collection_is_optimised_in_another_process(
     await store.close()
 
 
+@pytest.mark.parametrize(
+    ("collection", "sources", "exact"),
+    [("wiki", (), False), ("wiki", ("w",), False), ("wiki", ("few",), True), ("knowledge_physics", (), True)],
+)
+async def test_what_a_filter_leaves_few_of_is_searched_exactly(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, collection: str, sources: tuple[str, ...], exact: bool
+) -> None:
+    store = QdrantEdge(folder, dimension=4, exact_up_to=10)
+    few = [replace(point(number), payload={"source": "few"}) for number in range(100, 110)]
+    await store.upsert(collection, [*map(point, range(100)), *few])
+    asked: list[bool] = []
+    made = qdrant_edge_store.engine.SearchParams
+
+    def recording(*, exact: bool, hnsw_ef: int) -> object:
+        asked.append(exact)
+        return made(exact=exact, hnsw_ef=hnsw_ef)
+
+    monkeypatch.setattr(qdrant_edge_store.engine, "SearchParams", recording)
+    where = SearchFilter(sources=sources)
+    found = await store.search(collection, dense=point(3).dense, text="", limit=50, where=where)
+    assert asked == [exact]
+    assert len(found.dense) == (10 if sources == ("few",) else 50)
+    await store.close()
+
+
 async def test_an_optimisation_that_fails_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
-    store = QdrantEdge(folder, dimension=4)
+    store = QdrantEdge(folder, dimension=4, exact_up_to=0)
     await store.upsert("wiki", [point(number) for number in range(20)])
     monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sys.exit)  # is given a path, so it exits with 1
     with pytest.raises(StoreError, match="ended with code 1; searching it goes on"):
@@ -200,9 +222,8 @@ async def test_an_optimisation_that_fails_changes_nothing(folder: Path, monkeypa
 
 async def test_searches_go_on_while_a_copy_is_optimised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The original is closed meanwhile, for its memory, and opened again by whoever asks."""
-    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
     monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sleep_a_little)
-    store = QdrantEdge(folder, dimension=4)
+    store = QdrantEdge(folder, dimension=4, exact_up_to=0)
     await store.upsert("wiki", [point(number) for number in range(20)])
     optimising = asyncio.create_task(store.optimize())
     while store._optimizer is None:  # noqa: ASYNC110
@@ -217,10 +238,9 @@ async def test_searches_go_on_while_a_copy_is_optimised(folder: Path, monkeypatc
 
 
 async def test_without_memory_for_it_nothing_is_indexed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
     monkeypatch.setattr(qdrant_edge_index, "free_memory", lambda: 79_999)
     monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sys.exit)  # would raise
-    store = QdrantEdge(folder, dimension=4)
+    store = QdrantEdge(folder, dimension=4, exact_up_to=0)
     await store.upsert("wiki", [point(number) for number in range(20)])
     await store.optimize()
     assert len((await store.search("wiki", dense=point(3).dense, text="", limit=5)).dense) == 5
@@ -231,9 +251,8 @@ async def test_without_memory_for_it_nothing_is_indexed(folder: Path, monkeypatc
 
 
 async def test_closing_does_not_wait_for_the_optimiser(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(qdrant_edge_store, "EXACT_UP_TO", 0)
     monkeypatch.setattr(qdrant_edge_store, "optimize_folder", sleep_long)
-    store = QdrantEdge(folder, dimension=4)
+    store = QdrantEdge(folder, dimension=4, exact_up_to=0)
     await store.upsert("wiki", [point(number) for number in range(20)])
     optimising = asyncio.create_task(store.optimize())
     while store._optimizer is None:  # noqa: ASYNC110

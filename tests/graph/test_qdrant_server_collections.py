@@ -12,7 +12,7 @@ from graph.bm25 import LEARNED
 from graph.errors import (
     StoreVersionError,
 )
-from graph.model import VectorPoint
+from graph.model import SearchFilter, VectorPoint
 from graph.qdrant_points import EXACT_UP_TO, FILTERED_FIELDS
 from graph.qdrant_server_store import QdrantServer
 from tests.graph.qdrant_server_cases import (
@@ -180,10 +180,15 @@ class Recording(AsyncQdrantClient):
         super().__init__(":memory:")
         self.asked: list[tuple[str, Any]] = []
         self.points = 0
+        self.matching = 0
 
     async def query_batch_points(self, *args: Any, **options: Any) -> list[models.QueryResponse]:
         self.asked.append(("query", args[1]))
         return await super().query_batch_points(*args, **options)
+
+    async def count(self, *args: Any, **options: Any) -> models.CountResult:
+        self.asked.append(("count", (args[1], options["exact"])))
+        return models.CountResult(count=self.matching)
 
     async def create_payload_index(self, *args: Any, **options: Any) -> models.UpdateResult:
         self.asked.append(("index", args[1]))
@@ -217,6 +222,25 @@ async def test_few_points_are_searched_exactly_and_many_by_the_index(size: int, 
         assert request.params.hnsw_ef == 256
         assert request.params.quantization == models.QuantizationSearchParams(rescore=True, oversampling=2.0)
         assert request.limit == 20
+    await store.close()
+
+
+@local_engine
+@pytest.mark.parametrize(
+    ("collection", "matching", "exact"),
+    [("wiki", 100, True), ("wiki", 101, False), ("knowledge_evergreen", 101, True), ("research_physics", 101, True)],
+)
+async def test_what_a_filter_leaves_few_of_is_searched_exactly(collection: str, matching: int, exact: bool) -> None:
+    client = Recording()
+    client.points, client.matching = 1_000_000, matching
+    store = server("http://x", client=client, exact_up_to=100)
+    await store.upsert(collection, points(2))
+    where = SearchFilter(sources=("w",))
+    await store.search(collection, dense=np.ones(DIMENSION, np.float32), text="common", limit=5, where=where)
+    assert [request.params.exact for request in client.last("query")] == [exact, exact]
+    counted = [asked for kind, asked in client.asked if kind == "count"]
+    wanted = models.Filter(must=[models.FieldCondition(key="source", match=models.MatchAny(any=["w"]))])
+    assert counted == ([(wanted, True)] if collection == "wiki" else [])
     await store.close()
 
 
