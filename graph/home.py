@@ -27,6 +27,7 @@ VECTORS_FOLDER = "vectors"
 SOURCES_FILE = "sources.db"
 JOBS_FILE = "jobs.db"
 TOKENS_FILE = "tokens.db"
+FEEDBACK_FILE = "feedback.db"
 LOCK_FILE = "lock"
 STAMP_FILE = "store.json"
 OLDER = {"id": "", "vectors": "edge", "graph": "sqlite"}

@@ -12,6 +12,7 @@ from litestar.di import Provide
 from config.settings import Settings
 from server.http.answerer import OpenAnswerer
 from server.http.auth import KeyAuth
+from server.http.feedback import FeedbackController
 from server.http.gate import Drain, Gate
 from server.http.health import healthz, healthz_head, readyz
 from server.http.library import LibraryController
@@ -48,6 +49,7 @@ def create_app(
         route_handlers=[
             QueryController,
             LibraryController,
+            FeedbackController,
             ChatController,
             EmbeddingsController,
             ModelsController,

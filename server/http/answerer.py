@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from config.settings import Settings
+from graph.feedback import FeedbackStore
 from graph.protocols import ChatModel, Embedder
 from server.http.librarian import Librarian
 from server.model import Answer, AnswerEvent, Question, SearchResult
@@ -30,6 +31,11 @@ class Answerer(Protocol):
     @property
     def librarian(self) -> Librarian | None:
         """Where the store is filled here too."""
+        ...
+
+    @property
+    def feedback(self) -> FeedbackStore | None:
+        """Where it is kept."""
         ...
 
     async def search(self, question: Question) -> SearchResult: ...

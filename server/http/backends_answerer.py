@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 from config.settings import Settings
 from graph.errors import DependencyDownError, SettingsError, TrivetError
+from graph.feedback import FeedbackStore
 from graph.graph_model import NeighbourhoodBounds
+from graph.home import FEEDBACK_FILE
+from graph.sqlite_feedback import SqliteFeedback
 from server.answer.answer import stream_answer, whole_answer
 from server.answer.gate import check_question
 from server.backends import Backends
@@ -31,9 +34,12 @@ WARM_UP = "Where is the lighthouse?"
 class BackendsAnswerer:
     """Passes everything on to the flow."""
 
-    def __init__(self, backends: Backends, librarian: Librarian | None = None) -> None:
+    def __init__(
+        self, backends: Backends, librarian: Librarian | None = None, feedback: FeedbackStore | None = None
+    ) -> None:
         self._backends = backends
         self.librarian = librarian
+        self.feedback = feedback
         self.chat = backends.chat
         self.embedder = backends.embedder
         configured = backends.settings.answer.persona
@@ -79,11 +85,12 @@ async def open_answerer(settings: Settings) -> AsyncIterator[Answerer]:
             raise SettingsError(f"answer.persona: there is no persona {persona!r}; there are {known}")
         await warm_up(backends)
         librarian = JobLibrarian(library)
-        librarian.start()
-        try:
-            yield BackendsAnswerer(backends, librarian)
-        finally:
-            await librarian.close()
+        with closing(SqliteFeedback(settings.home / FEEDBACK_FILE)) as feedback:
+            librarian.start()
+            try:
+                yield BackendsAnswerer(backends, librarian, feedback)
+            finally:
+                await librarian.close()
 
 
 async def warm_up(backends: Backends) -> None:

@@ -13,6 +13,7 @@ from litestar.response import Stream
 from graph.errors import NotFoundError
 from server.http.answerer import Answerer
 from server.http.event_stream import MEDIA_TYPE, PING, event_stream, named_event
+from server.http.given_answers import GivenAnswers, new_id
 from server.http.problems import PROBLEM_MEDIA_TYPE, Problem
 from server.http.requests import ApiRequest
 from server.http.views import (
@@ -25,7 +26,7 @@ from server.http.views import (
     view_search,
 )
 from server.http.work import Fault, Ping, ServingDependency
-from server.model import AnswerEvent, CitationEvent, FoundEvent, TextEvent
+from server.model import AnswerEvent, CitationEvent, DoneEvent, FoundEvent, Question, TextEvent
 
 
 def problem_response(description: str) -> ResponseSpec:
@@ -64,8 +65,10 @@ class QueryController(Controller):
     ) -> QueryResponse:
         """A whole answer with its citations and evidence."""
         check_persona(data.persona, serving.answerer)
-        answer = await serving.finish(request, serving.answerer.answer(data.to_question()))
-        return view_answer(answer, explain=data.explain)
+        question, answer_id = data.to_question(), new_id()
+        answer = await serving.finish(request, serving.answerer.answer(question))
+        serving.given.note(answer_id, question, answer)
+        return view_answer(answer, explain=data.explain, answer_id=answer_id)
 
     @post(
         "/query/stream",
@@ -77,8 +80,10 @@ class QueryController(Controller):
     async def stream(self, data: JSONBody[QueryRequest], request: ApiRequest, serving: ServingDependency) -> Stream:
         """Server-sent events: `legs`, `evidence`, then `token` and `citation`, at last `done` or `error`."""
         check_persona(data.persona, serving.answerer)
-        items = await serving.begin(request, serving.answerer.stream(data.to_question()))
-        return event_stream(_encoded(items, explain=data.explain))
+        question, answer_id = data.to_question(), new_id()
+        items = await serving.begin(request, serving.answerer.stream(question))
+        noted = noting(items, serving.given, answer_id, question)
+        return event_stream(_encoded(noted, explain=data.explain, answer_id=answer_id))
 
 
 def check_persona(name: str, answerer: Answerer) -> None:
@@ -86,13 +91,26 @@ def check_persona(name: str, answerer: Answerer) -> None:
         raise NotFoundError(f"There is no persona {name!r}; there are {', '.join(answerer.personas)}.")
 
 
-async def _encoded(items: AsyncGenerator[AnswerEvent | Ping | Fault], *, explain: bool) -> AsyncGenerator[bytes]:
+async def noting(
+    items: AsyncGenerator[AnswerEvent | Ping | Fault], given: GivenAnswers, answer_id: str, question: Question
+) -> AsyncGenerator[AnswerEvent | Ping | Fault]:
+    """The same items; the whole answer among them is noted before its reader has it, and may rate it."""
     async with aclosing(items):
         async for item in items:
-            yield _encode(item, explain=explain)
+            if isinstance(item, DoneEvent):
+                given.note(answer_id, question, item.answer)
+            yield item
 
 
-def _encode(item: AnswerEvent | Ping | Fault, *, explain: bool) -> bytes:
+async def _encoded(
+    items: AsyncGenerator[AnswerEvent | Ping | Fault], *, explain: bool, answer_id: str
+) -> AsyncGenerator[bytes]:
+    async with aclosing(items):
+        async for item in items:
+            yield _encode(item, explain=explain, answer_id=answer_id)
+
+
+def _encode(item: AnswerEvent | Ping | Fault, *, explain: bool, answer_id: str) -> bytes:
     if isinstance(item, Ping):
         return PING
     if isinstance(item, Fault):
@@ -104,4 +122,4 @@ def _encode(item: AnswerEvent | Ping | Fault, *, explain: bool) -> bytes:
         return named_event("token", {"text": item.text})
     if isinstance(item, CitationEvent):
         return named_event("citation", view_citation(item.citation))
-    return named_event("done", view_answer(item.answer, explain=explain))
+    return named_event("done", view_answer(item.answer, explain=explain, answer_id=answer_id))

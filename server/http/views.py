@@ -177,6 +177,8 @@ class QueryResponse(Struct, frozen=True, kw_only=True):
     finish_reason: Literal["stop", "length"]
     usage: Usage
     milliseconds: dict[str, float]
+    id: str = ""
+    """For `POST /api/feedback`; empty where no server answered."""
 
 
 def view_search(found: SearchResult, *, explain: bool) -> SearchResponse:
@@ -191,7 +193,7 @@ def view_search(found: SearchResult, *, explain: bool) -> SearchResponse:
     )
 
 
-def view_answer(answer: Answer, *, explain: bool) -> QueryResponse:
+def view_answer(answer: Answer, *, explain: bool, answer_id: str = "") -> QueryResponse:
     return QueryResponse(
         answer=answer.text,
         mode=answer.mode,
@@ -207,6 +209,7 @@ def view_answer(answer: Answer, *, explain: bool) -> QueryResponse:
         finish_reason=answer.finish_reason,
         usage=Usage(prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens),
         milliseconds=answer.milliseconds,
+        id=answer_id,
     )
 
 

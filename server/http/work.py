@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from anyio import CancelScope
@@ -14,6 +14,7 @@ from litestar.types import Receive
 
 from server.http.answerer import Answerer
 from server.http.gate import Drain
+from server.http.given_answers import GivenAnswers
 from server.http.options import HttpOptions
 from server.http.problems import ClientGoneError, DeadlineError, Problem, log_error, problem_of
 from server.http.requests import ApiRequest
@@ -147,6 +148,7 @@ class Serving:
     answerer: Answerer
     options: HttpOptions
     drain: Drain
+    given: GivenAnswers = field(default_factory=GivenAnswers)
 
     async def finish(self, request: ApiRequest, work: Coroutine[Any, Any, T]) -> T:
         return await finish(request, work, seconds=self.options.request_seconds, drain=self.drain)

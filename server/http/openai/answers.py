@@ -46,6 +46,7 @@ class AboutAnswer(Struct, frozen=True, kw_only=True):
     language: str
     legs: dict[str, str]
     notes: tuple[str, ...]
+    milliseconds: dict[str, float]
 
 
 class AnswerMessage(Struct, frozen=True, kw_only=True):
@@ -258,6 +259,7 @@ def about(answer: Answer) -> AboutAnswer:
         language=answer.language,
         legs=answer.legs,
         notes=answer.notes,
+        milliseconds=answer.milliseconds,
     )
 
 

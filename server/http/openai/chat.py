@@ -15,6 +15,7 @@ from server.http.openai.answers import ChatCompletion, ChatWriter
 from server.http.openai.background import is_background, run_background
 from server.http.openai.models import OPENAI_ERRORS, find_model
 from server.http.openai.requests import ChatRequest, read_messages, to_question
+from server.http.query import noting
 from server.http.requests import ApiRequest
 from server.http.work import Fault, Ping, ServingDependency
 from server.model import Answer, AnswerEvent, DoneEvent, FoundEvent, TextEvent
@@ -41,7 +42,9 @@ class ChatController(Controller):
             model=model.id, options=serving.options, wants_usage=data.wants_usage, with_sources=not background
         )
         if not background and not data.stream:
-            return Response(writer.whole(await serving.finish(request, serving.answerer.answer(question))))
+            answer = await serving.finish(request, serving.answerer.answer(question))
+            serving.given.note(writer.id, question, answer)
+            return Response(writer.whole(answer))
         events = (
             run_background(question.text, data, serving.answerer.chat)
             if background
@@ -49,7 +52,10 @@ class ChatController(Controller):
         )
         if not data.stream:
             return Response(writer.whole(await serving.finish(request, _whole(events))))
-        return event_stream(_encoded(await serving.begin(request, events), writer))
+        items = await serving.begin(request, events)
+        if not background:
+            items = noting(items, serving.given, writer.id, question)
+        return event_stream(_encoded(items, writer))
 
 
 async def _whole(events: AsyncIterator[AnswerEvent]) -> Answer:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from config.settings import Settings
 from graph.errors import QuestionError
+from graph.feedback import FeedbackStore
 from graph.model import ChatMessage, ChatPiece, Evidence, LegRank, Provenance
 from server.http.answerer import Answerer, OpenAnswerer
 from server.http.librarian import Librarian
@@ -23,6 +24,7 @@ from server.model import (
     SearchResult,
     TextEvent,
 )
+from tests.fake_feedback import FakeFeedback
 from tests.fakes import HashEmbedder
 
 EVIDENCE = (
@@ -83,6 +85,7 @@ ANSWER = Answer(
     notes=("a note",),
     prompt_tokens=50,
     completion_tokens=9,
+    milliseconds={"legs": 10.5, "first_token": 20.0, "total": 40.25},
 )
 
 
@@ -118,6 +121,7 @@ class ScriptedAnswerer:
 
     chat: ScriptedChat | None = None
     librarian: Librarian | None = None
+    feedback: FeedbackStore | None = field(default_factory=FakeFeedback)
     personas: tuple[str, ...] = ("neutral", "teacher")
     embedder: HashEmbedder = field(default_factory=lambda: HashEmbedder(8))
     fails: Exception | None = None

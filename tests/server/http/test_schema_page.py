@@ -36,6 +36,7 @@ def test_every_route_is_in_it(app: Litestar) -> None:
         "/api/jobs",
         "/api/jobs/{job_id}",
         "/api/jobs/{job_id}/events",
+        "/api/feedback",
         "/healthz",
         "/readyz",
     }
