@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 import pytest
@@ -40,9 +41,35 @@ async def test_what_does_not_fit_the_budget_is_not_scored_and_the_first_are_trie
     started = time.monotonic()
     scores = await reranker.score("Who?", ["word " * 400] * 60, budget=0.5)
     assert time.monotonic() - started < 10
-    assert None in scores
-    assert scores.index(None) >= 4 or scores[0] is None
+    assert scores[0] is not None
+    assert scores[-1] is None
     assert await reranker.score("Who?", PASSAGES, budget=0) == [None] * 3
+
+
+async def test_a_run_that_would_end_too_late_is_not_begun(reranker: OnnxReranker) -> None:
+    """The pace is known from two questions; the budget is told in the time that one passage takes here and now."""
+    passage = "word " * 400
+    began = time.monotonic()
+    await reranker.score("Who?", [passage] * 4, budget=60)
+    each = (time.monotonic() - began) / 4
+    over = []
+    for _ in range(5):
+        began = time.monotonic()
+        scores = await reranker.score("Who?", [passage] * 60, budget=10 * each)
+        over.append(time.monotonic() - began - 10 * each)
+        assert scores[0] is not None
+        assert scores[-1] is None
+    assert statistics.median(over) < 3 * each  # a run on each of two cores, at twice the pace it was begun for
+
+
+async def test_a_pace_from_a_bad_moment_is_measured_again(reranker: OnnxReranker) -> None:
+    reranker._pace = 1000.0
+    scores = await reranker.score("Who?", PASSAGES * 8, budget=20)
+    assert scores.count(None) > 0
+    await reranker.score("Who?", PASSAGES, budget=20)
+    for _ in range(25):
+        await reranker.score("Who?", PASSAGES, budget=20)
+    assert None not in await reranker.score("Who?", PASSAGES * 8, budget=20)
 
 
 async def test_extremes(reranker: OnnxReranker) -> None:
