@@ -5,21 +5,16 @@ A persona is a TOML file; those in `config/personas/` are shipped, the owner's f
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints
 
 from config.loading import SettingsProblem
 from config.settings import Section
+from config.toml_file import TomlFile
 
 SHIPPED = Path(__file__).with_name("personas")
-TABLE = re.compile(r"\s{0,20}\[(\[?)([A-Za-z0-9_.-]{1,100})\]")
-KEY = re.compile(r"""\s{0,20}["']?([A-Za-z0-9_-]{1,100})["']?\s{0,20}=\s{0,20}(.*)""")
-
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}$")]
 Origin = Literal["wiki", "web", "research", "knowledge", "evergreen", "persona"]
@@ -97,57 +92,5 @@ def _read_folder(folder: Path) -> dict[str, Persona]:
 
 def read_persona(path: Path) -> Persona:
     """One file. Every fault is a `SettingsProblem` that names file and line."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        return Persona.model_validate({"name": path.stem, **tomllib.loads(text)})
-    except OSError as error:
-        raise SettingsProblem(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsProblem(f"{path}: is not UTF-8; save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsProblem(f"{path}: is not TOML: {error}") from None
-    except ValidationError as error:
-        raise SettingsProblem(_explain(path, text, error)) from None
-
-
-def _explain(path: Path, text: str, error: ValidationError) -> str:
-    lines = key_lines(text)
-    problems: list[str] = []
-    for fault in error.errors(include_url=False, include_input=False):
-        places = [str(part) for part in fault["loc"] if part != "[key]"]
-        key = ".".join(places)
-        # A missing key stands nowhere, so its table's line is named, and line 1 for one at the top.
-        line = lines.get(key) or lines.get(".".join(places[:-1])) or lines.get(places[0], 1)
-        if fault["type"] == "extra_forbidden":
-            known = ", ".join(VoiceChunk.model_fields if places[0] == "voice_chunks" else Persona.model_fields)
-            problems.append(f"{path}:{line}: unknown key {key!r}; the keys are {known}")
-        elif fault["type"] == "missing":
-            problems.append(f"{path}:{line}: {key!r} is missing; add it")
-        elif fault["type"] == "tuple_type":
-            problems.append(f"{path}:{line}: {key!r} is a list of tables: begin each with [[{key}]]")
-        else:
-            problems.append(f"{path}:{line}: {key!r}: {fault['msg']}")
-    return "\n".join(problems)
-
-
-def key_lines(text: str) -> dict[str, int]:
-    """Dotted key → the line it is set on; tables of a list are numbered from 0. It reads what `tomllib` accepted, so
-    it need not check the syntax."""
-    lines: dict[str, int] = {}
-    counts: Counter[str] = Counter()
-    table = ""
-    closing = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if closing:
-            closing = "" if closing in line else closing
-        elif found := TABLE.match(line):
-            name = f"{found[2]}.{counts[found[2]]}" if found[1] else found[2]
-            counts[found[2]] += 1
-            table = name + "."
-            lines.setdefault(found[2], number)
-            lines.setdefault(name, number)
-        elif found := KEY.match(line):
-            lines.setdefault(table + found[1], number)
-            quotes = found[2][:3]
-            closing = quotes if quotes in ('"""', "'''") and quotes not in found[2][3:] else ""
-    return lines
+    file = TomlFile.read(path)
+    return file.checked(Persona, {"name": path.stem, **file.tables})
