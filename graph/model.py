@@ -281,6 +281,9 @@ class Provenance:
     path: tuple[str, ...] = ()
     """Question entity → … → this page."""
     boost: float = 1.0
+    """Of the source, the web page's domain and what noise takes off, multiplied."""
+    domain_category: str = ""
+    """Of a web page: how its domain is trusted."""
     late_score: float | None = None
     """Late interaction's sum of similarities, of the question's tokens each with its best; None where there is none."""
     rerank_score: float | None = None

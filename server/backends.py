@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from config.domains import Domains, shipped_domains
 from config.personas import Persona
 from config.settings import Settings
 from graph.breaker import Breaker
+from graph.errors import NotFoundError
 from graph.home import HomeLock
 from graph.knowledge import Knowledge
 from graph.protocols import (
@@ -43,6 +45,7 @@ class Backends:
     web: WebSearch | None
     fetcher: PageFetcher | None
     personas: dict[str, Persona]
+    domains: Domains = field(default_factory=shipped_domains)
     tokens: TokenStore | None = None
     """Closed by `vectors`, which writes to it."""
     token_embedder: TokenEmbedder | None = None
@@ -73,6 +76,14 @@ class Backends:
         if self.token_embedder is None or self.tokens is None:
             return None
         return LateInteraction(self.token_embedder, self.tokens)
+
+    def persona(self, name: str) -> Persona:
+        """By its name, "" for the configured one. Raises `NotFoundError`."""
+        name = name or self.settings.answer.persona
+        if name not in self.personas:
+            known = ", ".join(sorted(self.personas))
+            raise NotFoundError(f"There is no persona {name[:100]!r}; the personas are {known}.")
+        return self.personas[name]
 
     async def close(self) -> None:
         """Close what was opened, in reverse order; `state` and then the lock last, as the others may need them."""

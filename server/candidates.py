@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from config.domains import Domains, Verdict
+from config.personas import Origin
 from config.settings import SearchSettings
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, SearchFilter, StoredChunk
@@ -20,6 +22,7 @@ from server.graph_leg import Exploration, path_to
 from server.legs import guarded
 from server.noise import length_weight, level_run
 from server.web.leg import WebPassage
+from server.weights import weighted
 
 LIVE_BATCH = 100
 """Chunks of the graph's ranking that are looked up at once."""
@@ -29,6 +32,7 @@ VECTORS_SECONDS = 1.0
 """For reading the vectors of a few candidates, which takes milliseconds."""
 REPEAT_WEIGHT = 0.5
 """Behind every place of one ranking: 1/61 halved is less than 1/100."""
+NO_WEIGHTS: Mapping[Origin, float] = {}
 COPY_SHARE = 0.9
 """Jaccard similarity of word sets above which two texts without vectors are one."""
 
@@ -87,15 +91,40 @@ def matches(chunk: StoredChunk, where: SearchFilter) -> bool:
 
 
 async def candidates_of(
-    wiki: Sequence[Hit], passages: Sequence[WebPassage], backends: Backends, *, k: int
+    wiki: Sequence[Hit],
+    passages: Sequence[WebPassage],
+    backends: Backends,
+    *,
+    k: int,
+    weights: Mapping[Origin, float] = NO_WEIGHTS,
 ) -> list[Candidate]:
-    """Both stages merged (stage 2), with their texts; chunks that are no longer live are left out."""
+    """Both stages merged (stage 2), with their texts; chunks that are no longer live are left out.
+
+    `weights`: the persona's, of each origin; 1 where nothing is said.
+    """
     web = dict(zip(_web_keys(passages), passages, strict=True))
     stored = await asyncio.to_thread(backends.state.chunks, [hit.key for hit in wiki])
     live = [hit for hit in wiki if hit.key in stored]
     merged = fuse_stages(live, [Scored(key=key, score=1.0 / (1 + n)) for n, key in enumerate(web)], k=k)
+    merged = by_trust(merged, {key: passage.url for key, passage in web.items()}, weights, backends.domains)
     found = [Candidate(hit=hit, chunk=stored.get(hit.key), passage=web.get(hit.key)) for hit in merged]
     return await asyncio.to_thread(noise_last, found, backends.settings.search)
+
+
+def by_trust(
+    hits: Sequence[Hit], urls: Mapping[str, str], weights: Mapping[Origin, float], domains: Domains
+) -> list[Hit]:
+    """Source weights × domain trust. `urls`: key → URL of those from the web; all others are of the wiki."""
+    verdicts = {key: domains.judge(url) for key, url in urls.items()}
+    factors = {hit.key: weights.get("wiki", 1.0) for hit in hits}
+    factors |= {key: weights.get("web", 1.0) * verdict.boost for key, verdict in verdicts.items()}
+    return [_of_category(hit, verdicts) for hit in weighted(hits, factors)]
+
+
+def _of_category(hit: Hit, verdicts: Mapping[str, Verdict]) -> Hit:
+    if hit.key not in verdicts:
+        return hit
+    return replace(hit, provenance=replace(hit.provenance, domain_category=verdicts[hit.key].category))
 
 
 def noise_last(candidates: Sequence[Candidate], settings: SearchSettings) -> list[Candidate]:

@@ -39,6 +39,7 @@ COMMANDS = {
     "eval": "Measure the search on a BEIR-style folder.",
     "calibrate": "Find the models' thresholds from labelled questions.",
     "config": "Show the settings.",
+    "domains": "Say which web domains are trusted and which are blocked.",
 }
 """Each is `server.commands.<name>.command`, imported only when it is called: the models take seconds to import."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
+from config.domains import BLOCKED, load_domains
 from config.loading import SettingsProblem
 from config.personas import load_personas
 from config.settings import Settings
@@ -34,6 +35,7 @@ async def diagnose(settings: Settings) -> Sequence[Check]:
         check_lock(settings.home),
         *check_names(settings),
         check_personas(settings),
+        check_domains(settings),
         check_server(settings),
         *await check_services(settings),
     ]
@@ -110,6 +112,15 @@ def check_personas(settings: Settings) -> Check:
             "personas", f"there is no persona “{settings.answer.persona}”", f"set answer.persona to one of {known}"
         )
     return good("personas", ", ".join(sorted(personas)))
+
+
+def check_domains(settings: Settings) -> Check:
+    try:
+        rules = load_domains(settings.web.domains_file).rules.values()
+    except SettingsProblem as problem:
+        return fault("domains", str(problem), "correct that file, or unset web.domains_file")
+    blocked = sum(rule.category == BLOCKED for rule in rules)
+    return good("domains", f"{len(rules) - blocked} with a category, {blocked} blocked")
 
 
 def check_server(settings: Settings) -> Check:

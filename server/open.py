@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from importlib.metadata import version
 
+from config.domains import load_domains
 from config.personas import load_personas
 from config.settings import Settings
 from graph.bm25 import LEARNED
@@ -62,6 +63,7 @@ async def open_backends(settings: Settings, *, command: str, rebuild: bool = Fal
 def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLock, *, rebuild: bool) -> Backends:
     home, web = settings.home, settings.web
     personas = load_personas(settings.answer.persona_dir)
+    domains = load_domains(web.domains_file)
     if rebuild:
         erase_store(home)
     stamp = stamp.settle(home)
@@ -79,8 +81,14 @@ def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLo
         reranker=open_reranker(settings, chat),
         chat=chat,
         web=SearXNG(web.searxng_url, seconds=settings.search.web_seconds) if web.searxng_url else None,
-        fetcher=WebFetcher(seconds=web.fetch_seconds, max_bytes=web.max_bytes, allow_private=web.allow_private),
+        fetcher=WebFetcher(
+            seconds=web.fetch_seconds,
+            max_bytes=web.max_bytes,
+            allow_private=web.allow_private,
+            blocked=domains.is_blocked,
+        ),
         personas=personas,
+        domains=domains,
         breakers=breakers_of(stamp),
         lock=lock,
     )

@@ -4,7 +4,8 @@ question ─ language ─ core keywords
    ├─ vector leg   dense + BM25, fused by score ──────┐ stage 1 → wiki ranking ─┐
    ├─ graph leg    keywords → entities → PageRank ────┘                         │ stage 2
    └─ web leg      SearXNG → fetch → passages ──────────────────────────────────┘
-merged ─ semantic dedup ─ cross-encoder ─ a page's share ─ neighbours ─ confidence zone
+merged ─ source weights × domain trust ─ noise last ─ semantic dedup ─ cross-encoder
+   ─ a page's share ─ neighbours ─ confidence zone
 """
 
 from __future__ import annotations
@@ -51,10 +52,12 @@ class WikiRanking:
 async def search(question: Question, backends: Backends) -> SearchResult:
     """Evidence for a question. A leg that is down, slow or off is named in `legs` and never fails the search.
 
-    Raises `QuestionError` for a question that is empty, too long or without a word, and `DependencyDownError` where
-    nothing was found and the vectors could not be asked: "no results" would not be true.
+    Raises `QuestionError` for a question that is empty, too long or without a word, `NotFoundError` for a persona that
+    there is none of, and `DependencyDownError` where nothing was found and the vectors could not be asked: "no results"
+    would not be true.
     """
     question = replace(question, text=check_question(question.text, backends.settings.answer.question_chars))
+    weights = backends.persona(question.persona).source_weights
     watch = Stopwatch()
     language = await asyncio.to_thread(detect_language, question.text, default="")
 
@@ -70,7 +73,8 @@ async def search(question: Question, backends: Backends) -> SearchResult:
         passages, notes = web.found or ([], [])
         if notes:
             legs[Leg.WEB.value] += f" ({'; '.join(notes)})"
-        candidates = await candidates_of(wiki.hits, passages, backends, k=backends.settings.search.rrf_k)
+        k = backends.settings.search.rrf_k
+        candidates = await candidates_of(wiki.hits, passages, backends, k=k, weights=weights)
 
     with watch.stage("rerank"):
         candidates = await drop_duplicates(candidates, backends)
@@ -170,6 +174,7 @@ async def web_leg(
         limit=settings.search.web_limit,
         passages_per_page=settings.web.passages_per_page,
         deadline=settings.search.web_seconds,
+        blocked=backends.domains.is_blocked,
         allow_private=settings.web.allow_private,
     )
     return await guarded("web", leg, seconds=settings.search.web_seconds)

@@ -9,7 +9,7 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Callable, Mapping
 
 import certifi
 import httpcore
@@ -17,7 +17,7 @@ import httpcore
 from graph.breaker import retry_after
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyFaultError
 from ingestion.sources.reply_body import decode
-from server.web.addresses import WebAddress, follow, parse_url
+from server.web.addresses import BLOCKED_DOMAIN, AddressError, WebAddress, follow, nothing_blocked, parse_url
 from server.web.decoding import decompressed, visible
 from server.web.network import CheckedNetwork, Resolve, SystemResolver
 from server.web.reader import PageReader, Readable
@@ -48,14 +48,17 @@ class WebFetcher:
         seconds: float = 10.0,
         max_bytes: int = 5_000_000,
         allow_private: bool = False,
+        blocked: Callable[[str], bool] = nothing_blocked,
         resolve: Resolve | None = None,
         backend: httpcore.AsyncNetworkBackend | None = None,
         reader: PageReader | None = None,
     ) -> None:
-        """`seconds` is for a whole page, redirects and reading included; `max_bytes` counts decoded bytes."""
+        """`seconds` is for a whole page, redirects and reading included; `max_bytes` counts decoded bytes. `blocked` is
+        asked for each URL, also for one that a redirect leads to."""
         self._seconds = seconds
         self._max_bytes = max_bytes
         self._allow_private = allow_private
+        self._blocked = blocked
         self._reader = reader or PageReader()
         self._owns_reader = reader is None
         self._wait_until: dict[str, float] = {}
@@ -96,6 +99,8 @@ class WebFetcher:
         seen: set[str] = set()
         while address.url not in seen and len(seen) <= MAX_REDIRECTS:
             seen.add(address.url)
+            if self._blocked(address.url):
+                raise AddressError(address.url, BLOCKED_DOMAIN)
             self._check_wait(address.host)
             request = self._pool.stream("GET", _core_url(address), headers=_headers(address))
             async with request as response:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from graph.errors import DependencyDownError, DependencyError
 from graph.model import WebResult, WebResults
 from graph.protocols import PageFetcher, WebSearch
-from server.web.addresses import AddressError, refusal
+from server.web.addresses import BLOCKED_DOMAIN, AddressError, nothing_blocked, refusal
 from server.web.passages import best_passages, split_passages
 
 MARGIN = 0.1
@@ -27,10 +27,6 @@ class WebPassage:
     published: str = ""
     engine: str = ""
     from_snippet: bool = False
-
-
-def nothing_blocked(_url: str) -> bool:
-    return False
 
 
 async def web_passages(
@@ -86,7 +82,7 @@ def _usable(
         if why := refusal(result.url, allow_private=allow_private):
             notes.append(f"result {result.url[:100]!r} left out: {why}")
         elif blocked(result.url):
-            notes.append(f"{_host(result.url)} left out: the domain is blocked")
+            notes.append(f"{_host(result.url)} left out: {BLOCKED_DOMAIN}")
         else:
             kept.setdefault(result.url.partition("#")[0], result)
     return list(kept.values())

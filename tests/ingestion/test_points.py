@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from config.personas import load_personas
 from config.settings import SearchSettings, Settings
 from graph.bm25 import LEARNED
 from graph.knowledge import WIKI
@@ -64,7 +65,7 @@ async def backends(tmp_path: Path) -> AsyncIterator[Backends]:
         chat=None,
         web=None,
         fetcher=None,
-        personas={},
+        personas=load_personas(None),
     )
     yield made
     await made.vectors.close()

@@ -10,7 +10,14 @@ from syrupy.assertion import SnapshotAssertion
 
 from server.cli import COMMANDS, cli
 
-PAGES = [(), *((name,) for name in COMMANDS), ("config", "show"), ("config", "docs")]
+PAGES = [
+    (),
+    *((name,) for name in COMMANDS),
+    ("config", "show"),
+    ("config", "docs"),
+    ("domains", "check"),
+    ("domains", "list"),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from config.personas import load_personas
 from config.settings import RerankSettings, SearchSettings, Settings
 from graph.breaker import Breaker
-from graph.errors import DependencyDownError, QuestionError, StoreError
+from graph.errors import DependencyDownError, NotFoundError, QuestionError, StoreError
 from graph.graph_model import Entity
 from graph.model import Leg, SearchFilter, VectorRankings, WebResult, WebResults
 from graph.recognizer import Recognizer
@@ -83,7 +84,7 @@ async def opened(tmp_path: Path, **changes: object) -> Backends:
         "chat": None,
         "web": None,
         "fetcher": None,
-        "personas": {},
+        "personas": load_personas(None),
     }
     backends = Backends(**{**parts, **changes})  # type: ignore[arg-type]
     await ingest(ListSource(ISLAND), backends.knowledge, SETTINGS)
@@ -223,6 +224,37 @@ async def test_the_web_is_a_leg_of_its_own(tmp_path: Path) -> None:
     assert web.url == "https://example.org/gull"
     off = await search(Question(text="Gull Rock?", use_web=False), backends)
     assert off.legs["web"] == "off"
+
+
+async def test_a_blocked_domain_is_left_out_and_the_others_are_ordered_by_trust(tmp_path: Path) -> None:
+    urls = ("https://spiegel.ltd/gull", "https://nobody.example/gull", "https://www.bbc.co.uk/gull")
+    results = [WebResult(url=url, title=url, snippet=f"Gulls were seen at {n}.") for n, url in enumerate(urls)]
+    backends = await opened(tmp_path, web=OneWebPage(results))
+    found = await search(Question(text="Gull Rock?", limit=20), backends)
+    web = [evidence for evidence in found.evidence if evidence.origin == "web"]
+    assert [evidence.url for evidence in web] == [urls[2], urls[1]]
+    assert [evidence.provenance.domain_category for evidence in web] == ["press", "unknown"]
+    assert [evidence.provenance.boost for evidence in web] == [0.75, 0.6]
+    assert "spiegel.ltd left out: the domain is blocked" in found.legs["web"]
+
+
+async def test_a_persona_s_source_weights_order_and_one_that_is_not_there_is_said(tmp_path: Path) -> None:
+    result = WebResult(url="https://www.w3.org/gull", title="Gulls", snippet="Gull Rock has very many gulls indeed.")
+    plain = load_personas(None)["neutral"]
+    personas = {
+        name: plain.model_copy(update={"name": name, "source_weights": weights})
+        for name, weights in {"neutral": {}, "bookish": {"web": 0.1}, "modern": {"wiki": 0.1}}.items()
+    }
+    backends = await opened(tmp_path, web=OneWebPage([result]), personas=personas)
+
+    async def place(persona: str) -> int:
+        found = await search(Question(text="Gull Rock?", persona=persona, limit=20), backends)
+        return [evidence.origin for evidence in found.evidence].index("web")
+
+    assert await place("modern") == 0 < await place("") < await place("bookish")
+    assert await place("") == await place("neutral")
+    with pytest.raises(NotFoundError, match="no persona 'pirate'; the personas are bookish, modern, neutral"):
+        await search(Question(text="Gull Rock?", persona="pirate"), backends)
 
 
 async def test_the_plain_setting_is_plain_rrf(tmp_path: Path) -> None:

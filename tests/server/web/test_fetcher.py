@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyError, DependencyFaultError
-from server.web.addresses import AddressError
+from server.web.addresses import AddressError, nothing_blocked
 from server.web.fetcher import WebFetcher
 from server.web.network import Resolve, SystemResolver
 from server.web.reader import PageReader
@@ -43,11 +43,19 @@ async def fetching(
     seconds: float = 10.0,
     max_bytes: int = 5_000_000,
     dead: str = "",
+    blocked: Callable[[str], bool] = nothing_blocked,
 ) -> AsyncIterator[tuple[WebFetcher, Site, ToSite]]:
     """A fetcher to which that server is the whole web, but for the address `dead`."""
     async with serving(handle) as site:
         network = ToSite(site.port, dead)
-        fetcher = WebFetcher(resolve=resolve, backend=network, seconds=seconds, max_bytes=max_bytes, reader=SHARED[0])
+        fetcher = WebFetcher(
+            resolve=resolve,
+            backend=network,
+            seconds=seconds,
+            max_bytes=max_bytes,
+            reader=SHARED[0],
+            blocked=blocked,
+        )
         yield fetcher, site, network
         await fetcher.close()
 
@@ -112,6 +120,18 @@ async def test_a_redirect_to_a_private_address_is_blocked_at_that_hop() -> None:
             with pytest.raises(AddressError):
                 await fetcher.fetch("https://ok.example/".replace("https", "http"))
             assert len(site.requests) == 1
+
+
+async def test_a_redirect_to_a_blocked_domain_ends_there() -> None:
+    def blocked(url: str) -> bool:
+        return "spam.example" in url
+
+    reply = Reply(status=302, headers={"Location": "http://spam.example/"})
+    async with fetching(lambda _: reply, blocked=blocked) as (fetcher, site, _):
+        for url, requests in (("http://ok.example/", 1), ("http://spam.example/", 1)):
+            with pytest.raises(AddressError, match="the domain is blocked"):
+                await fetcher.fetch(url)
+            assert len(site.requests) == requests
 
 
 async def test_a_redirect_to_a_name_with_a_private_address_is_blocked() -> None:
