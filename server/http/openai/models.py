@@ -95,5 +95,6 @@ class ModelsController(Controller):
 )
 async def not_offered() -> None:
     raise RemovedRouteError(
-        "This server does not have this route; use POST /v1/chat/completions (most clients have a setting for it)."
+        "This server does not have this route; use POST /v1/chat/completions. Most clients have a setting for it; "
+        'in the Vercel AI SDK it is openai.chat("trivet").'
     )

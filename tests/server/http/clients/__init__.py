@@ -1,0 +1,1 @@
+"""Programs over other people's client libraries, each run in an environment of its own against a real server."""
