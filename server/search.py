@@ -92,7 +92,8 @@ async def search(question: Question, backends: Backends) -> SearchResult:
 
     with watch.stage("evidence"):
         limit = question.limit or backends.settings.search.evidence_limit
-        chosen = await asyncio.to_thread(with_paths, order.candidates[: 3 * limit], wiki.exploration, backends.state)
+        first = order.candidates[: 3 * limit]
+        chosen = await asyncio.to_thread(with_paths, first, wiki.exploration, backends.state, question.where)
         evidence = await asyncio.to_thread(evidence_of, chosen, backends.state, backends.settings.search, limit=limit)
     if not evidence and vector.found is None:
         named = "; ".join(f"{leg}: {status}" for leg, status in legs.items() if status != OFF)

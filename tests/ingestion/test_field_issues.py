@@ -1,5 +1,6 @@
-"""What users of other systems reported (field-issues.md), by its numbers there; 4, 22, 23, 26 and 27 have tests
-where they belong: test_answer, test_mediawiki_followed, test_mediawiki_api, test_search, test_ingest."""
+"""What users of other systems reported (field-issues.md), by its numbers there; 4, 22, 23 and 27 have tests
+where they belong: test_answer, test_mediawiki_followed, test_mediawiki_api, test_ingest; those of searching are in
+tests/server/test_field_issues.py."""
 
 from __future__ import annotations
 
