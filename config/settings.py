@@ -233,6 +233,7 @@ class AnswerSettings(Section):
         -4.0, description="Best cross-encoder logit under which the answer is that it does not know."
     )
     caution_below: float = Field(0.0, description="Best logit under which an answer is given with caution.")
+    check_claims: bool = Field(True, description="Check every cited sentence against what it cites.")
 
 
 class ServerSettings(Section):

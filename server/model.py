@@ -11,6 +11,9 @@ Mode = Literal["generated", "extractive", "abstained", "refused"]
 Zone = Literal["normal", "caution", "abstain", "unknown"]
 """How sure the reranker is that the evidence fits; "unknown" where nothing was reranked (mission.md §5.6)."""
 
+Verdict = Literal["supported", "weak", "unsupported"]
+"""What its evidence says of a claim: so it is; it is doubtful; it is not there (mission.md §5.5)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -58,6 +61,19 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A cited sentence of an answer, and whether what it cites says so. Offsets are characters in the answer's text."""
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+    """The evidence it cites."""
+    verdict: Verdict
+    reason: str = ""
+    """Why it is not supported, for people: "the number 42 is not in [1]"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """A whole answer. `text` has `[n]` where `citations` stand."""
 
@@ -71,6 +87,8 @@ class Answer:
     zone: Zone
     language: str
     keywords: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    """Its cited sentences, in order, each checked against its evidence; none where `answer.check_claims` is off."""
     notes: tuple[str, ...] = ()
     """What a reader should know: "the model answered nothing", "history could not be condensed", …"""
     finish_reason: Literal["stop", "length"] = "stop"

@@ -17,6 +17,7 @@ from graph.errors import DependencyDownError, DependencyFaultError, NotFoundErro
 from graph.model import ChatPiece, Evidence, Leg, SearchFilter
 from graph.protocols import ChatModel
 from server.answer.citations import CitationSanitizer, Piece
+from server.answer.claim_check import checked_claims
 from server.answer.condense import condense
 from server.answer.extractive import extract, written
 from server.answer.fence import EchoFilter
@@ -33,6 +34,7 @@ from server.model import (
     Citation,
     CitationEvent,
     DoneEvent,
+    Claim,
     FoundEvent,
     Mode,
     Question,
@@ -81,6 +83,7 @@ async def stream_answer(question: Question, backends: Backends) -> AsyncGenerato
                 async for event in events:
                     yield event
     yield DoneEvent(answer=draft.answer())
+            await _check_claims(backends, draft)
 
 
 async def _find(question: Question, backends: Backends, draft: _Draft) -> SearchResult:
@@ -227,6 +230,22 @@ def _do_not_know(draft: _Draft) -> list[Piece]:
     found = draft.found
     language = draft.persona.speaks(found.language)
     places = [place for place, legs in PLACES.items() if any(_worked(found, leg) for leg in legs)]
+async def _check_claims(backends: Backends, draft: _Draft) -> None:
+    """A refusal names pages and claims nothing of them."""
+    if not backends.settings.answer.check_claims or draft.mode == "abstained":
+        return
+    with draft.timed("claims"):
+        draft.claims = await checked_claims(
+            draft.text,
+            draft.citations,
+            draft.found.evidence,
+            language=draft.found.language,
+            names_of=backends.recognizer.names,
+            reranker=backends.reranker,
+            settings=backends.settings.answer,
+        )
+
+
     lines = [draft.persona.refusal_in(found.language)]
     if places:
         lines.append(searched(language, places))
@@ -269,6 +288,7 @@ class _Draft:
     finish_reason: Literal["stop", "length"] = "stop"
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    claims: tuple[Claim, ...] = ()
     milliseconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -333,6 +353,7 @@ class _Draft:
             notes=tuple(self.notes),
             finish_reason=self.finish_reason,
             prompt_tokens=self.prompt_tokens,
+            claims=self.claims,
             completion_tokens=self.completion_tokens,
             milliseconds={stage: round(value, 1) for stage, value in self.milliseconds.items()},
         )

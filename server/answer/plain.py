@@ -37,7 +37,7 @@ ABBREVIATED = """
 mr mrs ms dr prof st sr jr vs etc no nos vol pp ed eds fig al approx ca cf e.g i.e viz rev hon gen col capt lt sgt gov
 sen rep pres inc ltd co corp dept est mt ft jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k
 m mm mme mlle p av apr env janv févr avr juil déc art chap ex tél bd z.b d.h u.a bzw ggf nr str usw sra dra
-ud uds pág núm
+ud uds pág núm a.k.a
 """
 ABBREVIATIONS = frozenset(ABBREVIATED.split())
 ORDINAL = re.compile(r"\b(?:am|vom|der|den|dem|die|das|im|zum|ab|bis|und) \d{1,2}$", re.IGNORECASE)
@@ -110,13 +110,18 @@ def sentences(text: str) -> list[str]:
 
 
 def _split(block: str) -> Iterator[str]:
+    for start, end in sentence_spans(block):
+        yield block[start:end]
+
+
+def sentence_spans(block: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence of a paragraph begins and ends, without the white space around it."""
     start = 0
-    for found in ENDING.finditer(block):
-        if _ends(block, found):
-            yield block[start : found.end()].strip()
-            start = found.end()
-    if rest := block[start:].strip():
-        yield rest
+    for end in [*(found.end() for found in ENDING.finditer(block) if _ends(block, found)), len(block)]:
+        piece = block[start:end]
+        if piece.strip():
+            yield start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+        start = end
 
 
 def _ends(block: str, found: re.Match[str]) -> bool:

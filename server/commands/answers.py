@@ -10,9 +10,16 @@ from msgspec import UnsetType
 from server.commands.sentences import sentence
 from server.commands.terminal import Printer
 from server.http.views import EvidenceView, QueryResponse, SearchResponse
+from server.model import Verdict
 
 LEGS = ("vector", "graph", "web")
 """Rankings that are legs; the others are shown by `--explain`."""
+VERDICTS: Mapping[Verdict, str] = {
+    "supported": "supported",
+    "weak": "weakly supported",
+    "unsupported": "not supported",
+}
+VERDICT_STYLES: Mapping[Verdict, str] = {"supported": "green", "weak": "yellow", "unsupported": "red"}
 SNIPPET_CHARS = 240
 HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 """The headings are shown already, as the passage's place."""
@@ -22,6 +29,7 @@ def print_answer(answer: QueryResponse, out: Printer, *, explain: bool) -> None:
     """The answer, its sources, and how the legs did. What is cited comes first; the rest is named in short."""
     for paragraph in answer.answer.split("\n"):
         out.line(paragraph)
+    _print_claims(answer, out, explain=explain)
     cited = {citation.number for citation in answer.citations}
     full = [item for item in answer.evidence if explain or not cited or item.number in cited]
     short = [item for item in answer.evidence if item not in full]
@@ -38,6 +46,18 @@ def print_answer(answer: QueryResponse, out: Printer, *, explain: bool) -> None:
     _print_foot(answer.legs, mode, answer.milliseconds, out, explain=explain)
     for note in answer.notes:
         out.line(("note  ", "yellow"), note)
+
+
+def _print_claims(answer: QueryResponse, out: Printer, *, explain: bool) -> None:
+    """The sentences whose evidence does not, or hardly, say so; with `explain` all."""
+    shown = [claim for claim in answer.claims if explain or claim.verdict != "supported"]
+    if shown:
+        out.heading("Checked claims" if explain else "Not supported by what they cite")
+    for claim in shown:
+        numbers = "".join(f"[{number}]" for number in claim.numbers)
+        said = VERDICTS[claim.verdict] + (f": {claim.reason}" if claim.reason else "")
+        out.line((f"{numbers} ", "bold"), (said, VERDICT_STYLES[claim.verdict]))
+        out.line((_snippet(answer.answer[claim.start : claim.end]), "dim"), indent=4)
 
 
 def print_found(found: SearchResponse, out: Printer, *, explain: bool) -> None:

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from graph.model import ChatMessage, Evidence, LegRank, PageType, Provenance, SearchFilter
 from server.http.links import followable
-from server.model import Answer, Citation, Mode, Question, SearchResult, Zone
+from server.model import Answer, Citation, Claim, Mode, Question, SearchResult, Verdict, Zone
 
 MAX_EVIDENCE = 50
 MAX_TOKENS = 1_000_000
@@ -141,6 +141,19 @@ class CitationView(Struct, frozen=True, kw_only=True):
     url: str
 
 
+class ClaimView(Struct, frozen=True, kw_only=True):
+    """The cited sentence `answer[start:end]`, the evidence it cites, and whether that says so.
+
+    `reason` says why it is not supported; empty where it is.
+    """
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+    verdict: Verdict
+    reason: str
+
+
 class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of the model; zero where none was asked."""
 
@@ -171,6 +184,7 @@ class QueryResponse(Struct, frozen=True, kw_only=True):
     language: str
     keywords: tuple[str, ...]
     citations: tuple[CitationView, ...]
+    claims: tuple[ClaimView, ...]
     evidence: tuple[EvidenceView, ...]
     legs: dict[str, str]
     notes: tuple[str, ...]
@@ -203,6 +217,7 @@ def view_answer(answer: Answer, *, explain: bool, answer_id: str = "") -> QueryR
         language=answer.language,
         keywords=answer.keywords,
         citations=tuple(view_citation(citation) for citation in answer.citations),
+        claims=tuple(view_claim(claim) for claim in answer.claims),
         evidence=view_evidence(answer.evidence, explain=explain),
         legs=answer.legs,
         notes=answer.notes,
@@ -220,6 +235,12 @@ def view_citation(citation: Citation) -> CitationView:
         end=citation.end,
         title=citation.title,
         url=citation.url if followable(citation.url) else "",
+    )
+
+
+def view_claim(claim: Claim) -> ClaimView:
+    return ClaimView(
+        start=claim.start, end=claim.end, numbers=claim.numbers, verdict=claim.verdict, reason=claim.reason
     )
 
 

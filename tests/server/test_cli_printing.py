@@ -14,7 +14,7 @@ from server.commands.progress import ingestion_progress
 from server.commands.reports import print_report
 from server.commands.sentences import sentence
 from server.commands.terminal import Printer
-from server.http.views import CitationView, EvidenceView, ProvenanceView, QueryResponse, RankView, Usage
+from server.http.views import CitationView, ClaimView, EvidenceView, ProvenanceView, QueryResponse, RankView, Usage
 
 
 def evidence(
@@ -41,7 +41,9 @@ def evidence(
     )
 
 
-def response(text: str, *found: EvidenceView, cited: int = 0, mode: str = "extractive") -> QueryResponse:
+def response(
+    text: str, *found: EvidenceView, cited: int = 0, mode: str = "extractive", claims: tuple[ClaimView, ...] = ()
+) -> QueryResponse:
     citation = CitationView(number=cited, start=0, end=3, title="", url="")
     return QueryResponse(
         answer=text,
@@ -52,6 +54,7 @@ def response(text: str, *found: EvidenceView, cited: int = 0, mode: str = "extra
         language="en",
         keywords=(),
         citations=(citation,) if cited else (),
+        claims=claims,
         evidence=found,
         legs={"vector": "ok", "graph": "timeout after 2 s", "web": "off"},
         notes=("history could not be condensed",),
@@ -167,3 +170,22 @@ def test_progress_off_a_terminal_is_a_line_a_second_and_one_for_each_stage(capsy
         "hollin: reading: 0 pages, 0 chunks, 0 chunks/s, at “a b”",
         "hollin: linking: 100 pages, 100 chunks, 0 chunks/s",
     ]
+
+
+def test_sentences_that_are_not_supported_are_named_under_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "It is old [1]. It cost 42 crowns [1]."
+    claims = (
+        ClaimView(start=0, end=14, numbers=(1,), verdict="supported", reason=""),
+        ClaimView(start=15, end=37, numbers=(1,), verdict="unsupported", reason="the number 42 is not in [1]"),
+    )
+    print_answer(response(text, evidence(1, "Bridge"), cited=1, claims=claims), Printer(), explain=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:5] == [
+        text,
+        "",
+        "Not supported by what they cite",
+        "[1] not supported: the number 42 is not in [1]",
+        "    It cost 42 crowns [1].",
+    ]
+    print_answer(response(text, evidence(1, "Bridge"), cited=1, claims=claims[:1]), Printer(), explain=False)
+    assert "supported" not in capsys.readouterr().out

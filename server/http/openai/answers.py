@@ -24,6 +24,7 @@ from server.http.openai.sources import (
 )
 from server.http.options import HttpOptions
 from server.http.problems import Problem, openai_error
+from server.http.views import ClaimView, view_claim
 from server.model import Answer, Mode, SearchResult, Zone
 
 FinishReason = Literal["stop", "length"]
@@ -44,6 +45,7 @@ class AboutAnswer(Struct, frozen=True, kw_only=True):
     zone: Zone
     persona: str
     language: str
+    claims: tuple[ClaimView, ...]
     legs: dict[str, str]
     notes: tuple[str, ...]
     milliseconds: dict[str, float]
@@ -257,6 +259,7 @@ def about(answer: Answer) -> AboutAnswer:
         zone=answer.zone,
         persona=answer.persona,
         language=answer.language,
+        claims=tuple(view_claim(claim) for claim in answer.claims),
         legs=answer.legs,
         notes=answer.notes,
         milliseconds=answer.milliseconds,
