@@ -24,6 +24,7 @@ from server.answer.fence import EchoFilter
 from server.answer.gate import check_question, refused_for
 from server.answer.plain import plain_line
 from server.answer.prompt import Prompt, build_prompt
+from server.answer.repetition import Repetition
 from server.answer.streams import closing
 from server.answer.wording import nearest, refused, searched
 from server.backends import Backends
@@ -33,8 +34,8 @@ from server.model import (
     AnswerEvent,
     Citation,
     CitationEvent,
-    DoneEvent,
     Claim,
+    DoneEvent,
     FoundEvent,
     Mode,
     Question,
@@ -82,8 +83,8 @@ async def stream_answer(question: Question, backends: Backends) -> AsyncGenerato
             async with aclosing(_compose(question, backends, draft)) as events:
                 async for event in events:
                     yield event
-    yield DoneEvent(answer=draft.answer())
             await _check_claims(backends, draft)
+    yield DoneEvent(answer=draft.answer())
 
 
 async def _find(question: Question, backends: Backends, draft: _Draft) -> SearchResult:
@@ -200,12 +201,16 @@ async def _ask(question: Question, chat: ChatModel, prompt: Prompt, draft: _Draf
         stop=question.stop,
     )
     begun = time.perf_counter()
+    repetition = Repetition()
     async with closing(stream) as pieces:
         async for piece in pieces:
             if piece.text:
                 draft.milliseconds.setdefault("first_token", 1000 * (time.perf_counter() - begun))
             draft.hear(piece)
             yield piece
+            if repetition.heard_in(piece.text):
+                draft.finish_reason, draft.cut = "length", "the model repeated itself, and was stopped there"
+                break
     draft.milliseconds["llm"] = 1000 * (time.perf_counter() - begun)
 
 
@@ -225,11 +230,6 @@ async def _extract(backends: Backends, draft: _Draft) -> list[Piece]:
     return written(extracts)
 
 
-def _do_not_know(draft: _Draft) -> list[Piece]:
-    """The persona's refusal, what was searched, and the pages that came nearest, with their numbers."""
-    found = draft.found
-    language = draft.persona.speaks(found.language)
-    places = [place for place, legs in PLACES.items() if any(_worked(found, leg) for leg in legs)]
 async def _check_claims(backends: Backends, draft: _Draft) -> None:
     """A refusal names pages and claims nothing of them."""
     if not backends.settings.answer.check_claims or draft.mode == "abstained":
@@ -246,6 +246,11 @@ async def _check_claims(backends: Backends, draft: _Draft) -> None:
         )
 
 
+def _do_not_know(draft: _Draft) -> list[Piece]:
+    """The persona's refusal, what was searched, and the pages that came nearest, with their numbers."""
+    found = draft.found
+    language = draft.persona.speaks(found.language)
+    places = [place for place, legs in PLACES.items() if any(_worked(found, leg) for leg in legs)]
     lines = [draft.persona.refusal_in(found.language)]
     if places:
         lines.append(searched(language, places))
@@ -283,12 +288,14 @@ class _Draft:
     model: str = ""
     text: str = ""
     citations: list[Citation] = field(default_factory=list)
+    claims: tuple[Claim, ...] = ()
     notes: list[str] = field(default_factory=list)
     legs: dict[str, str] = field(default_factory=dict)
     finish_reason: Literal["stop", "length"] = "stop"
+    cut: str = "the answer was cut at its length limit"
+    """Why, where `finish_reason` is "length"."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    claims: tuple[Claim, ...] = ()
     milliseconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -332,7 +339,7 @@ class _Draft:
             return
         self.legs["llm"] = "ok"
         if self.finish_reason == "length":
-            self.notes.append("the answer was cut at its length limit")
+            self.notes.append(self.cut)
         if not self.citations and self.text.startswith(self.persona.refusal_in(self.found.language)):
             self.mode = "abstained"
         elif not self.citations:
@@ -346,6 +353,7 @@ class _Draft:
             model=self.model,
             evidence=self.found.evidence,
             citations=tuple(self.citations),
+            claims=self.claims,
             legs=self.legs or dict(self.found.legs),
             zone=self.found.zone,
             language=self.found.language,
@@ -353,7 +361,6 @@ class _Draft:
             notes=tuple(self.notes),
             finish_reason=self.finish_reason,
             prompt_tokens=self.prompt_tokens,
-            claims=self.claims,
             completion_tokens=self.completion_tokens,
             milliseconds={stage: round(value, 1) for stage, value in self.milliseconds.items()},
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from dataclasses import dataclass
 
@@ -103,13 +104,27 @@ async def _ask(text: str, turns: list[ChatMessage], chat: ChatModel) -> str:
 
 
 def _tidy(written: str) -> str:
-    """The first line with text, without a label or quotation marks around it."""
-    line = next((line.strip() for line in written.splitlines() if line.strip()), "")
+    """The first line with text, without a label or quotation marks around it; of JSON, its first text."""
+    lines = [line.strip() for line in written.splitlines()]
+    said = [line for line in lines if line and not line.startswith("```")]
+    # "Here is the question:" announces it.
+    line = next((line for line in said if line[-1] not in ":："), said[0] if said else "")
+    line = _text_in_json(written) or line
     line = LABEL.sub("", line.strip("*_# ")).strip("*_ ")
     for left, right in ('""', "“”", "«»", "''", "「」"):
         if len(line) > 2 and line[0] == left and line[-1] == right:
             line = line[1:-1].strip()
     return line
+
+
+def _text_in_json(written: str) -> str:
+    """A local model may wrap what it was asked for in JSON, and that in prose and a code block; "" where it did not."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(written, max(written.find("{"), 0))
+    except (ValueError, RecursionError):
+        return ""
+    texts = [text for text in value.values() if isinstance(text, str)] if isinstance(value, dict) else []
+    return " ".join(texts[0].split()) if texts else ""
 
 
 def _usable(written: str, text: str) -> bool:

@@ -259,6 +259,27 @@ async def test_an_answer_cut_at_its_limit_says_so(found: ScriptedSearch) -> None
     assert any("length limit" in note for note in answer.notes)
 
 
+async def test_a_model_that_repeats_itself_is_stopped_and_it_is_said(found: ScriptedSearch) -> None:
+    chat = FakeChat("The farm is old [[1]]. " * 10_000)
+    answer = check_events(await events_of(replace(WHO, max_tokens=4000), backends(chat)))
+    assert answer.finish_reason == "length"
+    assert answer.notes == ("the model repeated itself, and was stopped there",)
+    assert answer.text.startswith("The farm is old [1]. The farm is old [1].")
+    assert len(answer.text) < 500
+    assert chat.open == 0
+
+
+async def test_a_model_that_writes_json_is_shown_as_it_is_with_its_sources(found: ScriptedSearch) -> None:
+    """Its markers count; in a code block they are code, and all that was found is listed."""
+    said = 'Here is the JSON:\n{"answer": "Orwell wrote it [[1]]."}'
+    answer = check_events(await events_of(WHO, backends(FakeChat(said))))
+    assert answer.text == said.replace("[[1]]", "[1]")
+    assert [citation.number for citation in answer.citations] == [1]
+    fenced = check_events(await events_of(WHO, backends(FakeChat(f"```json\n{said}\n```"))))
+    assert fenced.citations == ()
+    assert fenced.notes == ("the model cited nothing; the sources are what it was given",)
+
+
 async def test_a_small_model_that_repeats_the_fence_shows_none_of_it(found: ScriptedSearch) -> None:
     def repeat(messages: Sequence[ChatMessage]) -> str:
         mark = next(line for line in messages[-1].content.splitlines() if line.startswith("<<<"))
