@@ -154,7 +154,8 @@ class VectorStore(Protocol):
 
         `sparse`: the question's weights, where the embedder gives them in place of BM25.
 
-        Ties are ordered by chunk id. An unknown collection is empty, not an error.
+        Ties are ordered by chunk id. An unknown collection is empty, not an error. Where few points come into question,
+        in any collection but the wiki or by the filter, none is missed.
         """
         ...
 
