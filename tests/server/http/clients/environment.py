@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 SECONDS = 120
 
 
-def run_python(program: str, *arguments: str, libraries: tuple[str, ...]) -> Any:
+def run_python(program: str, *arguments: str, libraries: tuple[str, ...], seconds: float = SECONDS) -> Any:
     """What it prints, as JSON. The test is skipped where the libraries cannot be fetched."""
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
     if uv is None:
@@ -35,7 +35,7 @@ def run_python(program: str, *arguments: str, libraries: tuple[str, ...]) -> Any
         *wanted,
     ]
     _skip_unless(_run([*command, "python", "-c", ""]), libraries)
-    return _printed(_run([*command, "python", str(HERE / program), *arguments]))
+    return _printed(_run([*command, "python", str(HERE / program), *arguments], seconds))
 
 
 def run_node(program: str, *arguments: str, libraries: tuple[str, ...]) -> Any:
@@ -60,12 +60,12 @@ def _cache() -> Path:
     return Path(home) / "trivet" / "clients"
 
 
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
     # The registries' proxies and certificates stand in the environment; the server is on this machine.
     environment = os.environ | {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
     try:
         return subprocess.run(
-            command, capture_output=True, check=False, encoding="utf-8", env=environment, timeout=SECONDS
+            command, capture_output=True, check=False, encoding="utf-8", env=environment, timeout=seconds
         )
     except subprocess.TimeoutExpired as error:
         return subprocess.CompletedProcess(command, 1, "", str(error))
