@@ -9,6 +9,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -212,12 +213,24 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
-    """Which pages may answer; empty means all. Every leg honours it."""
+    """Which pages may answer; empty means all. Every leg honours it.
+
+    The vector stores know no dates, which change without any text that they hold: `server/candidates.py` looks them
+    up in the manifest.
+    """
 
     sources: tuple[str, ...] = ()
     page_types: tuple[PageType, ...] = ()
     languages: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    modified_from: date | None = None
+    """In UTC. A page that does not say when it was changed passes neither this nor the next."""
+    modified_to: date | None = None
+    """That day included."""
+
+    @property
+    def asks_for_dates(self) -> bool:
+        return self.modified_from is not None or self.modified_to is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

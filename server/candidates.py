@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from config.domains import Domains, Verdict
 from config.personas import Origin
 from config.settings import SearchSettings
 from graph.knowledge import WIKI
-from graph.model import Hit, Leg, Scored, SearchFilter, StoredChunk
+from graph.model import Hit, Leg, Scored, SearchFilter, StoredChunk, VectorRankings
 from graph.names import words
 from graph.protocols import StateStore
 from server.backends import Backends
@@ -27,7 +28,7 @@ from server.weights import weighted
 LIVE_BATCH = 100
 """Chunks of the graph's ranking that are looked up at once."""
 LIVE_MOST = 2_000
-"""How far down the graph's ranking a narrow filter is followed."""
+"""How far down the graph's ranking a narrow filter is followed, and the vectors' one a filter by date."""
 VECTORS_SECONDS = 1.0
 """For reading the vectors of a few candidates, which takes milliseconds."""
 UNNAMED = "…"
@@ -71,7 +72,13 @@ class Candidate:
 
 async def live_only(graph: Exploration, where: SearchFilter, state: StateStore, *, limit: int) -> tuple[Scored, ...]:
     """The graph's best `limit` chunks that readers may see and the filter lets through."""
-    ranking = graph.ranking(LIVE_MOST)
+    return await passing(graph.ranking(LIVE_MOST), where, state, limit=limit)
+
+
+async def passing(
+    ranking: Sequence[Scored], where: SearchFilter, state: StateStore, *, limit: int
+) -> tuple[Scored, ...]:
+    """The best `limit` of a ranking that readers may see and the filter lets through."""
     kept: list[Scored] = []
     for start in range(0, len(ranking), LIVE_BATCH):
         part = ranking[start : start + LIVE_BATCH]
@@ -89,7 +96,34 @@ def matches(chunk: StoredChunk, where: SearchFilter) -> bool:
         and (not where.page_types or chunk.page_type in where.page_types)
         and (not where.languages or chunk.language in where.languages)
         and (not where.categories or bool(set(chunk.categories) & set(where.categories)))
+        and (not where.asks_for_dates or _within(day_of(chunk.modified), where))
     )
+
+
+def _within(day: date | None, where: SearchFilter) -> bool:
+    return (
+        day is not None
+        and (where.modified_from is None or day >= where.modified_from)
+        and (where.modified_to is None or day <= where.modified_to)
+    )
+
+
+def day_of(modified: str) -> date | None:
+    """The day in UTC of a page's own date; None where it has none that can be read."""
+    try:
+        at = datetime.fromisoformat(modified)
+        return (at.astimezone(UTC) if at.tzinfo else at).date()
+    except (ValueError, OverflowError):
+        return None
+
+
+async def dated(rankings: VectorRankings, where: SearchFilter, state: StateStore, *, limit: int) -> VectorRankings:
+    """The same without what a filter by date leaves out, up to `limit` of each list."""
+    if not where.asks_for_dates:
+        return rankings
+    lists = (rankings.fused, rankings.dense, rankings.sparse)
+    fused, dense, sparse = [await passing(each, where, state, limit=limit) for each in lists]
+    return VectorRankings(fused=fused, dense=dense, sparse=sparse)
 
 
 async def candidates_of(

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 from graph.errors import DependencyDownError, DependencyError
 from graph.knowledge import WIKI
-from graph.model import Hit, Leg, Scored, VectorRankings
+from graph.model import Hit, Leg, Scored, SearchFilter, VectorRankings
 from graph.protocols import SparseEmbedder
 from ingestion.language import detect_language
 from server.answer.gate import check_question
 from server.backends import Backends
-from server.candidates import candidates_of, drop_duplicates, live_only, with_paths
+from server.candidates import LIVE_MOST, candidates_of, dated, drop_duplicates, live_only, with_paths
 from server.evidence import evidence_of
 from server.fusion import annotate, convex_combination, reciprocal_rank_fusion
 from server.graph_leg import Exploration, explore, spread
@@ -30,6 +30,8 @@ from server.noise import above_threshold
 from server.rerank.order import confidence_zone, reranked
 from server.web.leg import WebPassage, web_passages
 
+FILTERED = f"{OFF}: a filter is set, which only pages of the wiki can pass"
+"""A page of the web has no source, category or type, and mostly neither a language nor a date that can be relied on."""
 SCORED_DEPTH = 4
 """How much deeper both lists go where their scores are added, so that a hit of one has its score in the other."""
 
@@ -148,9 +150,12 @@ async def vector_leg(question: Question, backends: Backends) -> tuple[VectorRank
             dense = await backends.embedder.embed_question(question.text)
     except DependencyError as error:
         note = f"by words alone: {error}"
+    where = question.where
+    read = LIVE_MOST if where.asks_for_dates else depth
     rankings = await backends.vectors.search(
-        WIKI, dense=dense, sparse=sparse, text=question.text, limit=depth, where=question.where
+        WIKI, dense=dense, sparse=sparse, text=question.text, limit=read, where=where
     )
+    rankings = await dated(rankings, where, backends.state, limit=depth)
     if settings.adaptive_weights:
         fused = convex_combination(
             rankings.dense, rankings.sparse, weight=settings.dense_weight, floor=settings.dense_floor
@@ -167,6 +172,8 @@ async def web_leg(
     settings = backends.settings
     if backends.web is None or not question.use_web or settings.search.web_limit == 0:
         return LegResult(None, OFF)
+    if question.where != SearchFilter():
+        return LegResult(None, FILTERED)
     leg = web_passages(
         question.text,
         language,

@@ -105,10 +105,14 @@ async def _find(question: Question, backends: Backends, draft: _Draft) -> Search
 def _why_nothing(found: SearchResult, *, filtered: bool) -> str:
     if not any(_worked(found, leg) for leg in Leg):
         return "nothing could be searched: " + "; ".join(f"{leg} {found.legs.get(leg, OFF)}" for leg in Leg)
-    failed = [f"{leg} {found.legs[leg]}" for leg in Leg if not _worked(found, leg) and found.legs.get(leg, OFF) != OFF]
+    failed = [f"{leg} {found.legs[leg]}" for leg in Leg if not _worked(found, leg) and not _is_off(found, leg)]
     if failed:
         return f"no page that could be searched fits the question; {'; '.join(failed)}"
     return "no page that the filter leaves fits the question" if filtered else "no page fits the question"
+
+
+def _is_off(found: SearchResult, leg: Leg) -> bool:
+    return found.legs.get(leg, OFF).startswith(OFF)
 
 
 def _worked(found: SearchResult, leg: Leg) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Annotated, Literal
 
 import msgspec
@@ -36,6 +37,8 @@ class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     page_types: Annotated[Sequence[PageType], Meta(max_length=20)] = ()
     languages: Names = ()
     categories: Names = ()
+    modified_from: Annotated[date, Meta(description="Pages changed on that day (UTC) or later.")] | None = None
+    modified_to: Annotated[date, Meta(description="Pages changed on that day (UTC) or earlier.")] | None = None
 
     def to_model(self) -> SearchFilter:
         return SearchFilter(
@@ -43,6 +46,8 @@ class Filter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             page_types=tuple(self.page_types),
             languages=tuple(self.languages),
             categories=tuple(self.categories),
+            modified_from=self.modified_from,
+            modified_to=self.modified_to,
         )
 
 

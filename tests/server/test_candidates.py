@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
+import pytest
 
 from config.settings import SearchSettings
 from graph.model import Chunk, Hit, PageType, SearchFilter, StoredChunk
-from server.candidates import Candidate, matches, without_copies
+from server.candidates import Candidate, day_of, matches, without_copies
 from server.evidence import evidence_of, page_share, section_url
 from server.web.leg import WebPassage
 from tests.fake_state import FakeState
@@ -52,6 +55,22 @@ def test_filters() -> None:
     assert not matches(chunk, SearchFilter(sources=("other",)))
     assert not matches(chunk, SearchFilter(categories=("Sea",)))
     assert not matches(chunk, SearchFilter(page_types=(PageType.LIST,)))
+
+
+@pytest.mark.parametrize(
+    ("modified", "day"),
+    [
+        ("2026-01-31T23:30:00Z", date(2026, 1, 31)),
+        ("2026-01-31T23:30:00-05:00", date(2026, 2, 1)),
+        ("2026-01-31T23:30:00.123456", date(2026, 1, 31)),
+        ("2026-01-31", date(2026, 1, 31)),
+        ("", None),
+        ("last week", None),
+        ("0001-01-01T00:00:00+14:00", None),
+    ],
+)
+def test_a_pages_day_is_that_in_utc(modified: str, day: date | None) -> None:
+    assert day_of(modified) == day
 
 
 def test_a_citation_leads_to_the_section() -> None:

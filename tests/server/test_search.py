@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,44 @@ async def test_a_filter_holds_in_every_leg(tmp_path: Path) -> None:
     nothing = await search(Question(text="Gull Rock?", where=SearchFilter(languages=("zh",))), backends)
     assert nothing.evidence == ()
     assert nothing.zone == "abstain"
+
+
+async def test_a_filter_by_date_holds_in_every_leg_and_both_days_are_included(tmp_path: Path) -> None:
+    backends = await opened(tmp_path)
+    days = ("", "2026-01-30T23:59:59Z", "2026-01-31T00:00:00Z", "2026-02-01T23:59:59Z", "2026-02-02T00:00:00Z")
+    pages = [page(f"Log {n}", f"Gull Rock was seen on day {n}.", modified=day) for n, day in enumerate(days)]
+    await ingest(ListSource(pages, name="log"), backends.knowledge, SETTINGS)
+
+    async def titles(**dates: date) -> set[str]:
+        question = Question(text="Who saw Gull Rock?", where=SearchFilter(**dates), limit=20)  # type: ignore[arg-type]
+        return {evidence.title for evidence in (await search(question, backends)).evidence}
+
+    first, last = date(2026, 1, 31), date(2026, 2, 1)
+    assert await titles(modified_from=first, modified_to=last) == {"Log 2", "Log 3"}
+    assert await titles(modified_from=last) == {"Log 3", "Log 4"}
+    assert await titles(modified_to=first) == {"Log 1", "Log 2"}
+    assert await titles(modified_from=last, modified_to=first) == set()
+
+
+async def test_a_new_date_counts_though_no_text_has_changed(tmp_path: Path) -> None:
+    """The vectors stay as they are; only the manifest knows of it."""
+    backends = await opened(tmp_path)
+    since = Question(text="Who saw Gull Rock?", where=SearchFilter(modified_from=date(2026, 2, 1)))
+    for modified, seen in (("2026-01-01T00:00:00Z", False), ("2026-03-01T00:00:00Z", True)):
+        pages = [page("Log", "Gull Rock was seen.", modified=modified)]
+        await ingest(ListSource(pages, name="log"), backends.knowledge, SETTINGS)
+        assert bool((await search(since, backends)).evidence) is seen
+
+
+@pytest.mark.parametrize(
+    "where",
+    [SearchFilter(sources=("w",)), SearchFilter(languages=("en",)), SearchFilter(modified_from=date(2000, 1, 1))],
+)
+async def test_a_filter_leaves_out_the_web_and_says_so(tmp_path: Path, where: SearchFilter) -> None:
+    web = OneWebPage([WebResult(url="https://a.example/", title="Gull Rock", snippet="Gull Rock is a reef.")])
+    found = await search(Question(text="Gull Rock?", where=where), await opened(tmp_path, web=web))
+    assert found.legs["web"] == "off: a filter is set, which only pages of the wiki can pass"
+    assert all(evidence.origin == "wiki" for evidence in found.evidence)
 
 
 async def test_the_reranker_orders_and_its_failure_is_named(tmp_path: Path) -> None:

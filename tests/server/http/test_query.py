@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import httpx
 import pytest
@@ -82,7 +83,14 @@ async def test_everything_asked_for_reaches_the_question(client: Client, answere
         "question": "And when?",
         "history": [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "Orwell."}],
         "persona": "teacher",
-        "filter": {"sources": ["books"], "page_types": ["article"], "languages": ["en"], "categories": ["Novels"]},
+        "filter": {
+            "sources": ["books"],
+            "page_types": ["article"],
+            "languages": ["en"],
+            "categories": ["Novels"],
+            "modified_from": "2026-01-31",
+            "modified_to": "2026-02-01",
+        },
         "limit": 4,
         "web": False,
         "temperature": 0.5,
@@ -96,7 +104,12 @@ async def test_everything_asked_for_reaches_the_question(client: Client, answere
             history=(ChatMessage(role="user", content="Who?"), ChatMessage(role="assistant", content="Orwell.")),
             persona="teacher",
             where=SearchFilter(
-                sources=("books",), page_types=(PageType.ARTICLE,), languages=("en",), categories=("Novels",)
+                sources=("books",),
+                page_types=(PageType.ARTICLE,),
+                languages=("en",),
+                categories=("Novels",),
+                modified_from=date(2026, 1, 31),
+                modified_to=date(2026, 2, 1),
             ),
             limit=4,
             use_web=False,
@@ -129,6 +142,9 @@ async def test_the_stream_has_typed_events_and_ends_with_the_whole_answer(client
         ({"colour": "red"}, "colour"),
         ({"filter": {"sauces": []}}, "filter.sauces"),
         ({"filter": {"page_types": ["poem"]}}, "filter.page_types[0]"),
+        ({"filter": {"modified_from": "yesterday"}}, "filter.modified_from"),
+        ({"filter": {"modified_to": "2026-02-30"}}, "filter.modified_to"),
+        ({"filter": {"modified_to": 20260101}}, "filter.modified_to"),
         ({"limit": 10**9}, "limit"),
         ({"limit": "5"}, "limit"),
         ({"max_tokens": 0}, "max_tokens"),
