@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from graph.names import DATE_WORDS, fold, words
-from server.answer.claim_words import FUNCTION_WORDS, STOP
+from server.answer.claim_words import STOP, language_of
 from server.answer.number_words import COMPOUNDS, ORDINALS, SCALES, SMALL, TENS
 from server.answer.quantities import MONTHS
 
@@ -99,7 +99,7 @@ def index_of(text: str) -> NameIndex:
 def names_in(text: str, recognised: Iterable[str] = ()) -> list[Name]:
     """`recognised`: names that a language model sees in it; they decide whether the first word is one."""
     known = {word for name in recognised for word in words(name)}
-    if _capitalises_nouns(text):
+    if language_of(text) == "de":  # which writes every noun with a capital letter
         return []
     found = [_name(run, text, known) for run in _runs(text)]
     found += [
@@ -160,11 +160,3 @@ def _varies(one: str, other: str) -> bool:
         return False
     rests = {short[len(shared) :], long[len(shared) :]}
     return all(not rest or rest in SUFFIXES for rest in rests)
-
-
-def _capitalises_nouns(text: str) -> bool:
-    """German writes every noun with a capital letter: there only a recogniser could tell names."""
-    said = [word.casefold() for word in TOKEN.findall(text)]
-    return sum(word in FUNCTION_WORDS["de"] for word in said) >= 2 and sum(
-        word in FUNCTION_WORDS["de"] for word in said
-    ) > sum(word in FUNCTION_WORDS["en"] for word in said)

@@ -37,6 +37,7 @@ PRONOUNS = frozenset(
     leurs ce cette ces qui lui er sie es ihr sein seine dieser diese dieses""".split()
 )
 PAUSES = re.compile(r"\s*(?:\[?(?:\.\.\.|…)\]?|\[[^\[\]]{0,80}\])\s*")
+Slot = tuple[tuple[str, ...], tuple[str, ...]]
 SEVERITY: Mapping[Verdict, int] = {"supported": 0, "weak": 1, "unsupported": 2}
 
 
@@ -201,8 +202,11 @@ def _names(names: Iterable[Name], text: str, grounds: Grounds, matter: Matter, c
 def _named_here(name: Name, grounds: Grounds, matter: Matter, claimed: Sequence[str]) -> bool:
     """Whether the name is where the evidence speaks of the matter, or may be meant there by a pronoun."""
     own = content(name.text)
+    places = _slots(words(name.text), claimed)
+    if any(_stands_in(name, part, places) for part in grounds.passages):
+        return True
     window = matter.window_at(name.start, own)
-    if any(_taken(name, part, claimed) for part in window[:WINDOW]):
+    if any(_taken(part, places, claimed) for part in window[:WINDOW]):
         return False
     if len(matter.said - own) < FEWEST_WORDS:
         return True
@@ -215,20 +219,21 @@ def _named_here(name: Name, grounds: Grounds, matter: Matter, claimed: Sequence[
     return all(grounds.head.names.has_word(word) for word in others.difference(claimed))
 
 
-def _taken(name: Name, passage: Passage, claimed: Sequence[str]) -> bool:
-    """Whether the evidence has another name between the very words between which the claim has this one."""
-    said = words(passage.text)
+def _stands_in(name: Name, passage: Passage, places: Sequence[Slot]) -> bool:
+    """Whether the evidence has the name between the very words between which the claim has it."""
     own = words(name.text)
-    places = _slots(own, claimed)
-    if any(_same_slot(mine, theirs) for mine in places for theirs in _slots(own, said)):
+    if not passage.names.words.issuperset(own):
         return False
+    return any(_same_slot(mine, theirs) for theirs in _slots(own, words(passage.text)) for mine in places)
+
+
+def _taken(passage: Passage, places: Sequence[Slot], claimed: Sequence[str]) -> bool:
+    """Whether the evidence has another name there."""
+    said = words(passage.text)
     others = [found for found in names_in(passage.text) if not set(found.firm) & set(claimed)]
     return any(
         _same_slot(mine, theirs) for other in others for mine in places for theirs in _slots(words(other.text), said)
     )
-
-
-Slot = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def _slots(part: Sequence[str], whole: Sequence[str]) -> list[Slot]:

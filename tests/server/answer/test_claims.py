@@ -104,6 +104,7 @@ def test_what_the_evidence_says_is_supported(text: str) -> None:
             "the quotation “the finest bridge of our century” is not in [1]",
         ),
         ("Le pont mesure 215 mètres [2].", "the number 215 is not in [2]"),
+        ("Le pont des artisans des villes est de Gustave Eiffel [2].", "the name Gustave Eiffel is not in [2]"),
         ("橋の全長は215メートルである[3]。", "the number 215 is not in [3]"),
         ("It is 215 metres long [1][2].", "the number 215 is not in [1] or [2]"),
     ],
@@ -144,6 +145,10 @@ def test_each_sentence_answers_for_its_own_markers() -> None:
         ("It cost 9 crowns.", (1,), "unsupported"),
         ("Built in 1881 [1], opened in 1885 [2].", (1, 2), "unsupported"),
     ]
+
+
+def test_german_nouns_are_no_names() -> None:
+    assert verdict("Der Bau der Brücke wurde von dem Amt im Jahr 1884 und nicht früher beendet [1].")[0] == "supported"
 
 
 def test_code_blocks_are_no_claims() -> None:
