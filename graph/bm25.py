@@ -13,8 +13,16 @@ from graph.storable import storable
 RUN = re.compile(rf"[{UNSPACED}]+")
 HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 
-K1, B, AVERAGE_LENGTH = 1.2, 0.75, 256.0
-"""BM25's usual values, and the engine's; fixed, as they are part of what is stored."""
+K1, B, AVERAGE_LENGTH = 1.2, 0.75, 100.0
+"""BM25's usual values; fixed, as they are part of what is stored. The length is counted in words that are no stop
+words: passages of encyclopedias have 60 to 90, a full chunk about 110. With the engine's own 256, length would hardly
+count."""
+TITLE_TIMES = 3
+"""How often a title counts beside a word of the text (BM25F with one weight: Robertson, Zaragoza, Taylor, CIKM 2004).
+
+Both were chosen on hotpotqa_pool, where recall@5 goes from .814 to .829 and MRR from .911 to .918; popqa1000 does not
+care (.510 and .510).
+"""
 LANGUAGES = {
     "ar": "arabic", "az": "azerbaijani", "eu": "basque", "bn": "bengali", "ca": "catalan", "zh": "chinese",
     "da": "danish", "nl": "dutch", "en": "english", "fi": "finnish", "fr": "french", "de": "german", "el": "greek",
@@ -47,6 +55,7 @@ class SparseEncoder:
             return {"weights": LEARNED}
         return {
             "tokenizer": "word pairs", "language": self.language, "k1": K1, "b": B, "average_length": AVERAGE_LENGTH,
+            "title_times": TITLE_TIMES,
         }  # fmt: skip
 
     def document(self, text: str, learned: dict[int, float] | None) -> tuple[list[int], list[float]]:
@@ -60,6 +69,11 @@ class SparseEncoder:
             return _parts(learned)
         vector = self._bm25.embed_query(spaced(storable(text)))
         return vector.indices, vector.values
+
+
+def weighed(text: str, title: str) -> str:
+    """`text`, in which the title stands once, with the title as often as it counts."""
+    return "\n".join([*[title] * (TITLE_TIMES - 1), text])
 
 
 def spaced(text: str) -> str:

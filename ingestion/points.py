@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.bm25 import weighed
 from graph.knowledge import WIKI
-from graph.model import TITLE, Chunk, Manifest, VectorPoint, text_of
+from graph.model import BARE, TITLE, Chunk, Manifest, VectorPoint, text_of
 from graph.protocols import Embedder, SparseEmbedder, TokenEmbedder, VectorStore
 
 
@@ -64,10 +65,11 @@ def _point(
     chunk: Chunk, manifests: Mapping[str, Manifest], dense: NDArray[np.float32], sparse: dict[int, float] | None
 ) -> VectorPoint:
     manifest = manifests[chunk.page_id]
+    text = text_of(chunk, manifest.title)
     return VectorPoint(
         chunk_id=chunk.id,
         dense=dense,
-        text=text_of(chunk, manifest.title),
+        text=text if chunk.strategy == BARE else weighed(text, manifest.title),
         sparse=sparse,
         payload=payload_of(manifest, chunk.strategy),
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.bm25 import LANGUAGES, SparseEncoder, spaced
+from graph.bm25 import LANGUAGES, SparseEncoder, spaced, weighed
 
 ENGLISH = SparseEncoder("english")
 
@@ -40,6 +40,15 @@ def test_a_number_is_not_part_of_another() -> None:
 def test_a_language_has_its_own_stems_and_stop_words() -> None:
     assert shared("les chevaux", "le cheval des rois", SparseEncoder("french")) == 1
     assert ENGLISH.query("the of and", None) == ([], [])
+
+
+def test_a_title_counts_more_than_a_word_of_the_text() -> None:
+    """The same words; the page about the reef is before the one that names it."""
+    about = weighed("Reef › The lamp was lit and the keeper slept.", "Reef")
+    named = weighed("Lamp › The reef was lit and the keeper slept.", "Lamp")
+    (asked,) = ENGLISH.query("reef", None)[0]
+    weight = [dict(zip(*ENGLISH.document(text, None), strict=True))[asked] for text in (about, named)]
+    assert weight[0] > 1.3 * weight[1]
 
 
 @pytest.mark.parametrize("language", LANGUAGES.values())

@@ -36,6 +36,17 @@ def test_near_copies_fold_into_the_better_ranked() -> None:
     assert kept[0].hit.provenance.duplicates == ("b",)
 
 
+def test_near_vectors_of_other_words_are_no_copies() -> None:
+    """A model that knows no Arabic gives all Arabic texts nearly the same vector."""
+    texts = {
+        "a": "ولد الكاتب في باريس",
+        "b": "سقط جدار برلين عام 1989",
+    }
+    vectors = {"a": unit(1, 0), "b": unit(1, 0.01)}
+    kept = without_copies([candidate(key, text=text) for key, text in texts.items()], vectors, 0.92)
+    assert [c.hit.key for c in kept] == ["a", "b"]
+
+
 def test_texts_without_vectors_are_compared_by_their_words() -> None:
     text = "the lamp was lit on the first night of the autumn storm by the keeper"
     passages = [WebPassage(url=f"https://x/{n}", title="t", text=text) for n in range(2)]
