@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager, nullcontext
@@ -92,7 +93,12 @@ async def _find(question: Question, backends: Backends, draft: _Draft) -> Search
         condensed = await condense(question.text, question.history, backends.chat)
     if condensed.note:
         draft.notes.append(condensed.note)
-    found = await search(replace(question, text=condensed.text, history=()), backends)
+    found, (draft.samples, problem) = await asyncio.gather(
+        search(replace(question, text=condensed.text, history=()), backends),
+        _samples(condensed.text, draft.persona, backends),
+    )
+    if problem:
+        draft.notes.append(problem)
     draft.legs = dict(found.legs)
     draft.milliseconds |= found.milliseconds
     if not found.evidence:
@@ -100,6 +106,13 @@ async def _find(question: Question, backends: Backends, draft: _Draft) -> Search
     elif found.zone == "caution":
         draft.notes.append("the pages found may not answer this question")
     return found
+
+
+async def _samples(focus: str, persona: Persona, backends: Backends) -> tuple[tuple[str, ...], str]:
+    """Of the persona's voice, for the model; chosen while the search goes on, so that no word comes later for it."""
+    if backends.chat is None:
+        return (), ""
+    return await backends.voices.chosen(persona, focus, backends.embedder)
 
 
 def _why_nothing(found: SearchResult, *, filtered: bool) -> str:
@@ -130,12 +143,6 @@ async def _compose(question: Question, backends: Backends, draft: _Draft) -> Asy
         draft.mode = "abstained"
         return
     if chat is not None:
-        with draft.timed("voice"):
-            draft.samples, problem = await backends.voices.chosen(
-                draft.persona, draft.found.question, backends.embedder
-            )
-        if problem:
-            draft.notes.append(problem)
         async with aclosing(_generate(question, chat, backends.breakers.get("llm"), draft)) as events:
             async for event in events:
                 yield event

@@ -75,3 +75,42 @@ async def test_the_footer_is_the_same_streamed_and_whole(answerer: ScriptedAnswe
         "2. Orwell\n"
         "3. [Animal Farm](<https://wiki.example/Animal_Farm#Plot>)"
     )
+
+
+async def test_a_request_as_open_webui_sends_it(webui: Client, answerer: ScriptedAnswerer) -> None:
+    """Version 0.12 to an OpenAI connection: its own headers, parts, and keys of its own that it leaves in."""
+    headers = {
+        "authorization": "Bearer sk-any",
+        "x-openwebui-user-name": "Ren%C3%A9e",
+        "x-openwebui-user-id": "1b4a4b5c",
+        "x-openwebui-user-email": "renee@example.org",
+        "x-openwebui-user-role": "admin",
+        "x-openwebui-chat-id": "c0ffee",
+    }
+    body = {
+        "stream": True,
+        "model": "trivet/teacher",
+        "messages": [
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": [{"type": "text", "text": "Who wrote Animal Farm?"}]},
+            {"role": "assistant", "content": "George Orwell. [1]", "done": True},
+            {"role": "user", "content": "And when?"},
+        ],
+        "stream_options": {"include_usage": True},
+        "logit_bias": None,
+        "reasoning_effort": None,
+        "metadata": {"chat_id": "c0ffee", "features": {"web_search": False}},
+        "chat_id": "c0ffee",
+        "session_id": "s",
+        "tool_ids": [],
+        "params": {},
+    }
+    response = await webui.post("/v1/chat/completions", json=body, headers=headers)
+    assert response.status_code == 200
+    (question,) = answerer.questions
+    assert (question.text, question.persona) == ("And when?", "teacher")
+    assert [turn.content for turn in question.history] == ["Be kind.", "Who wrote Animal Farm?", "George Orwell. [1]"]
+    usage = json.loads(response.text.split("\n\n")[-3].removeprefix("data: "))
+    assert (usage["choices"], usage["usage"]["total_tokens"]) == ([], 59)
+    models = (await webui.get("/v1/models", headers=headers)).json()
+    assert {model["id"] for model in models["data"]} >= {"trivet", "trivet/teacher"}
