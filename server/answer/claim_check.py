@@ -49,7 +49,7 @@ async def checked_claims(
 def checked_by_rule(
     text: str, citations: Sequence[Citation], evidence: Sequence[Evidence], language: str, names_of: NamesOf
 ) -> list[Checked]:
-    """Without a cross-encoder. Blocking: some 20 ms for a sentence."""
+    """Without a cross-encoder. Blocking: some 50 ms for a sentence."""
     markers = [Marker(one.number, one.start, one.end) for one in citations]
     sentences = cited_sentences(text, markers)
     recognised = names_of([sentence.text for sentence in sentences], language) if sentences else []
