@@ -13,11 +13,13 @@ from config.settings import AnswerSettings, LLMSettings, Settings
 from graph.errors import StoreCorruptError
 from graph.graph_model import GraphCounts
 from graph.home import HomeLock
+from ingestion.ingest import ingest
 from server.app import create_app
 from server.http.backends_answerer import BackendsAnswerer
 from server.model import DoneEvent, Question
 from tests.fake_chat import FakeChat
 from tests.fakes import FakeGraph
+from tests.ingestion.small_wiki import SETTINGS, ListSource, page
 from tests.server.answer.found import backends
 from tests.server.http.scripted import opening
 
@@ -90,3 +92,36 @@ async def test_a_question_that_is_none_is_a_400(path: str, question: str, said: 
         response = await client.post(path, json=body)
     assert response.status_code == 400
     assert said in response.text
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"categories": ["No such"]},
+        {"languages": ["zh"]},
+        {"page_types": ["list"]},
+        {"modified_from": "2999-01-01"},
+        {"modified_from": "2026-02-01", "modified_to": "2026-01-01"},
+    ],
+)
+async def test_a_filter_that_matches_nothing_is_an_answer_that_says_so(where: dict[str, object]) -> None:
+    opened = backends(FakeChat())
+    pages = [page("Animal Farm", "Animal Farm was written by George Orwell.", modified="2026-01-02T03:04:05Z")]
+    await ingest(ListSource(pages), opened.knowledge, SETTINGS)
+    app = create_app(Settings(), open_answerer=opening(BackendsAnswerer(opened)))
+    async with AsyncTestClient(app) as client:
+        answer = (await client.post("/api/query", json={"question": WHO.text, "filter": where})).json()
+    assert (answer["mode"], answer["evidence"]) == ("abstained", [])
+    assert answer["answer"].startswith("I don't know")
+    assert answer["notes"] == ["no page that the filter leaves fits the question"]
+
+
+async def test_a_question_in_another_language_is_answered_from_the_pages_there_are() -> None:
+    opened = backends()
+    await ingest(ListSource([page("Animal Farm", "Animal Farm is by George Orwell.")]), opened.knowledge, SETTINGS)
+    app = create_app(Settings(), open_answerer=opening(BackendsAnswerer(opened)))
+    async with AsyncTestClient(app) as client:
+        asked = {"question": "Qui est l'auteur du livre Animal Farm, et quand a-t-il été écrit ?"}
+        answer = (await client.post("/api/query", json=asked)).json()
+    assert answer["language"] == "fr"
+    assert "George Orwell" in answer["answer"]
