@@ -17,7 +17,9 @@ CONNECTORS = frozenset("of de du des von van der di da del la le the und".split(
 OPENS = re.compile(r"(?:^|[.!?:;•\[]\s*)\s*$")
 """What a word stands behind that has a capital letter for its place only."""
 CODE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z\d.'’-]+|\d+(?:\.\d+){2,}")
-MEASURE = re.compile(r"\d+(?:st|nd|rd|th|e|er|ère|ème|eme|s|km|m|cm|mm|kg|g|ft|mi|h|k|bn|mn)?|.*['’]s", re.IGNORECASE)
+MEASURE = re.compile(
+    r"h\d{2}|\d+(?:st|nd|rd|th|e|er|ère|ème|eme|s|km|m|cm|mm|kg|g|ft|mi|h|k|bn|mn)?|.*['’]s", re.IGNORECASE
+)
 HONORIFICS = frozenset(
     """mr mrs ms miss dr sir lord lady saint st prof professor president king queen emperor empress pope prince
     princess duke count general captain colonel bishop cardinal minister senator governor mayor judge

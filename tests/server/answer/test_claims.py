@@ -33,7 +33,10 @@ FRENCH = Evidence(
     key="pont",
     title="Pont de Hollin",
     url="",
-    text="Le pont fut inauguré le 3 octobre 1884. Il a coûté 2,5 millions de couronnes et mesure 214 mètres.",
+    text=(
+        "Le pont fut inauguré le 3 octobre 1884. Il a coûté 2,5 millions de couronnes et mesure 214 mètres. "
+        "On l'ouvre à 8h00."
+    ),
 )
 JAPANESE = Evidence(
     number=3, key="hashi", title="ホリン橋", url="", text="この橋は1884年10月3日に開通した。全長は214メートルである。"
@@ -77,6 +80,7 @@ def verdict(text: str) -> tuple[str, str]:
         "Le pont de Hollin fut inauguré le 3 octobre 1884 [1].",
         "The bridge was opened on 3 October 1884 [2].",
         "It cost 2.5 million crowns and is 214 metres long [2].",
+        "On ouvre le pont à 8h00 [2].",
         "橋は1884年10月3日に開通した[3]。",
         "橋の全長は214メートルである[3]。",
         "**Length**: 214 metres [1]",
