@@ -25,8 +25,9 @@ from server.noise import length_weight, level_run
 from server.web.leg import WebPassage
 from server.weights import weighted
 
-LIVE_BATCH = 100
-"""Chunks of the graph's ranking that are looked up at once."""
+LIVE_SPARE = 4
+"""Chunks looked up beyond those that are wanted, as a few may be gone; reading a chunk takes a tenth of a millisecond.
+"""
 LIVE_MOST = 2_000
 """How far down the graph's ranking a narrow filter is followed, and the vectors' one a filter by date."""
 VECTORS_SECONDS = 1.0
@@ -83,12 +84,12 @@ async def passing(
 ) -> tuple[Scored, ...]:
     """The best `limit` of a ranking that readers may see and the filter lets through."""
     kept: list[Scored] = []
-    for start in range(0, len(ranking), LIVE_BATCH):
-        part = ranking[start : start + LIVE_BATCH]
+    start, count = 0, limit + LIVE_SPARE
+    while start < len(ranking) and len(kept) < limit:
+        part = ranking[start : start + count]
         stored = await asyncio.to_thread(state.chunks, [scored.key for scored in part])
         kept += [scored for scored in part if scored.key in stored and matches(stored[scored.key], where)]
-        if len(kept) >= limit:
-            break
+        start, count = start + count, 2 * count
     return tuple(kept[:limit])
 
 

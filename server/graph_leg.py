@@ -182,8 +182,12 @@ def specificity(keywords: Keywords, walk: Walk) -> float:
 
 def top_chunks(walk: Walk, mass: Vector, limit: int) -> list[Scored]:
     """Best first; equal masses by chunk id, which is the order of the arrays."""
-    best = np.argsort(-mass, kind="stable")[:limit]
-    return [Scored(key=walk.graph.chunk_ids[place], score=float(mass[place])) for place in best if mass[place] > 0]
+    reached = np.flatnonzero(mass > 0)
+    if len(reached) > 2 * limit:  # all that may be among the first, with those that tie with the last of them
+        least = np.partition(mass[reached], len(reached) - limit)[len(reached) - limit]
+        reached = reached[mass[reached] >= least]
+    best = reached[np.argsort(-mass[reached], kind="stable")][:limit]
+    return [Scored(key=walk.graph.chunk_ids[place], score=float(mass[place])) for place in best]
 
 
 def path_to(exploration: Exploration, chunk: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
