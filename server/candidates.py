@@ -87,10 +87,17 @@ async def passing(
     start, count = 0, limit + LIVE_SPARE
     while start < len(ranking) and len(kept) < limit:
         part = ranking[start : start + count]
-        stored = await asyncio.to_thread(state.chunks, [scored.key for scored in part])
-        kept += [scored for scored in part if scored.key in stored and matches(stored[scored.key], where)]
+        live = await asyncio.to_thread(_passing, [scored.key for scored in part], where, state)
+        kept += [scored for scored in part if scored.key in live]
         start, count = start + count, 2 * count
     return tuple(kept[:limit])
+
+
+def _passing(chunk_ids: Sequence[str], where: SearchFilter, state: StateStore) -> set[str]:
+    """Without a filter no text needs to be read to tell which are live."""
+    if where == SearchFilter():
+        return set(state.chunk_names(chunk_ids))
+    return {key for key, chunk in state.chunks(chunk_ids).items() if matches(chunk, where)}
 
 
 def matches(chunk: StoredChunk, where: SearchFilter) -> bool:

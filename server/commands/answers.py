@@ -108,7 +108,8 @@ def _explained(item: EvidenceView) -> Iterable[str]:
     if provenance.path:
         yield f"path: {' → '.join(provenance.path)}"
     if provenance.boost != 1.0:
-        yield f"boost: {provenance.boost:g}"
+        domain = f" (domain: {provenance.domain_category})" if provenance.domain_category else ""
+        yield f"boost: {provenance.boost:g}{domain}"
     if provenance.late_score is not None:
         yield f"late interaction: {provenance.late_score:.2f}"
     if provenance.rerank_score is not None:

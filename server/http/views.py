@@ -113,6 +113,8 @@ class ProvenanceView(Struct, frozen=True, kw_only=True):
     rerank_score: float | None
     duplicates: tuple[str, ...]
     late_score: float | None = None
+    domain_category: str = ""
+    """Of a web page: what its domain is trusted as (docs/domains.md)."""
 
 
 class EvidenceView(Struct, frozen=True, kw_only=True):
@@ -283,6 +285,7 @@ def _provenance(provenance: Provenance) -> ProvenanceView:
         entities=provenance.entities,
         path=provenance.path,
         boost=provenance.boost,
+        domain_category=provenance.domain_category,
         late_score=provenance.late_score,
         rerank_score=provenance.rerank_score,
         duplicates=provenance.duplicates,
