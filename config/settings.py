@@ -190,8 +190,14 @@ class GraphSettings(Section):
     passage_pull: float = Field(
         0.5, ge=0, le=10, description="What a passage keeps of its weight, beside what the walk brings back to it."
     )
-    max_nodes: int = Field(50_000, ge=100, le=10_000_000, description="Nodes a question may spread over.")
-    max_edges: int = Field(500_000, ge=100, le=100_000_000, description="Edges a question may spread over.")
+    max_nodes: int = Field(
+        1_000_000,
+        ge=100,
+        le=10_000_000,
+        description="Nodes up to which the whole graph is made ready for questions, once; of a larger one each "
+        "question takes the nearest so many.",
+    )
+    max_edges: int = Field(10_000_000, ge=100, le=100_000_000, description="The same for edges.")
 
 
 class WebSettings(Section):

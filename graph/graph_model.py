@@ -51,8 +51,8 @@ class GraphPage:
 class NeighbourhoodBounds:
     """How far a question may spread."""
 
-    max_nodes: int = 50_000
-    max_edges: int = 500_000
+    max_nodes: int = 1_000_000
+    max_edges: int = 10_000_000
     milliseconds: float = 2_000.0
 
 

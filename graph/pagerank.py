@@ -16,6 +16,9 @@ from scipy import sparse
 from graph.graph_model import Neighbourhood
 
 Vector = NDArray[np.float32]
+FLOOR = 3e-6
+"""Mass a node must have for each of its neighbours to pass any on, of a question's 1: so a question costs what lies
+around it, not what the wiki holds. The rule of Andersen, Chung and Lang's approximate PageRank (FOCS 2006)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,26 @@ class Masses:
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """Where the mass of each node goes: rows sum to 1."""
+
+    rows: sparse.csr_array
+    """(from, to)."""
+    least: Vector
+    """(from,) — mass below which a node gives none: less than `FLOOR` for each neighbour."""
+
+    @classmethod
+    def of(cls, rows: sparse.csr_array) -> Steps:
+        return cls(rows, (FLOOR * np.diff(rows.indptr)).astype(np.float32))
+
+    def of_mass(self, mass: Vector) -> Vector:
+        """(to,) — what a step brings to each node."""
+        giving = np.flatnonzero(mass > self.least)
+        brought: Vector = self.rows[giving].T @ mass[giving]
+        return brought
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
     """A neighbourhood made ready to walk on: row-normalised steps and what they were made from."""
 
@@ -61,6 +84,9 @@ class Walk:
     """(chunks, entities)ᵀ, transposed so that a step is matrix @ vector."""
     to_chunks: sparse.csr_array
     """(entities, chunks)ᵀ."""
+    from_chunks: Steps
+    from_entities: Steps
+    """The same steps by where they start."""
     breadth: NDArray[np.int32]
     """(entities,) — chunks of the page about it; for one without a page, chunks that name it."""
     settings: WalkSettings
@@ -78,13 +104,16 @@ class Walk:
         links = _edges(graph.link_chunk, graph.link_entity, np.ones(len(graph.link_chunk)), shape)
         out = mentions + settings.about_weight * titles + settings.link_weight * links
         back = mentions + settings.title_weight * titles + settings.link_weight * links
-        by_idf = sparse.diags_array(idf)
+        from_chunks = _rows_to_one(out @ sparse.diags_array(idf))
+        from_entities = _rows_to_one(sparse.csr_array(back.T))
         about = np.bincount(graph.title_entity, minlength=shape[1])
         return cls(
             graph=graph,
             idf=idf,
-            to_entities=sparse.csr_array(_rows_to_one(out @ by_idf).T),
-            to_chunks=sparse.csr_array(_rows_to_one(sparse.csr_array(back.T)).T),
+            to_entities=sparse.csr_array(from_chunks.T),
+            to_chunks=sparse.csr_array(from_entities.T),
+            from_chunks=Steps.of(from_chunks),
+            from_entities=Steps.of(from_entities),
             breadth=np.where(about > 0, about, graph.chunk_frequency).astype(np.int32),
             settings=settings,
             _entity_places={key: place for place, key in enumerate(graph.entity_ids)},
@@ -102,8 +131,8 @@ class Walk:
         restart, walking = np.float32(1.0 - self.settings.damping), np.float32(self.settings.damping)
         entities, chunks = entity_seeds, chunk_seeds
         for _ in range(self.settings.iterations):
-            to_entities: Vector = self.to_entities @ chunks
-            to_chunks: Vector = self.to_chunks @ entities
+            to_entities = self.from_chunks.of_mass(chunks)
+            to_chunks = self.from_entities.of_mass(entities)
             entities = restart * entity_seeds + walking * to_entities
             chunks = restart * chunk_seeds + walking * to_chunks
         return Masses(entities, chunks)
