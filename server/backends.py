@@ -27,6 +27,7 @@ from graph.protocols import (
 from graph.recognizer import Recognizer
 from server.answer.voice import Voices
 from server.graph_leg import WalkCache
+from server.question_vectors import QuestionVectors
 from server.rerank.late import LateInteraction
 
 
@@ -50,6 +51,7 @@ class Backends:
     """Closed by `vectors`, which writes to it."""
     token_embedder: TokenEmbedder | None = None
     walks: WalkCache = field(default_factory=WalkCache)
+    question_vectors: QuestionVectors = field(default_factory=QuestionVectors)
     voices: Voices = field(default_factory=Voices)
     breakers: Mapping[str, Breaker] = field(default_factory=dict)
     """Of the legs that need a server, and of the "llm"; what is in the home folder is not given up on when it is slow.

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from graph.errors import DependencyDownError, DependencyError
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, SearchFilter, VectorRankings
-from graph.protocols import SparseEmbedder
 from ingestion.language import detect_language
 from server.answer.gate import check_question
 from server.backends import Backends
@@ -144,10 +143,8 @@ async def vector_leg(question: Question, backends: Backends) -> tuple[VectorRank
     depth = limit * (SCORED_DEPTH if settings.adaptive_weights else 1)
     dense, sparse, note = None, None, ""
     try:
-        if isinstance(backends.embedder, SparseEmbedder):
-            dense, sparse = await backends.embedder.embed_question_both(question.text)
-        else:
-            dense = await backends.embedder.embed_question(question.text)
+        vector = await backends.question_vectors.of(question.text, backends.embedder)
+        dense, sparse = vector.dense, vector.sparse
     except DependencyError as error:
         note = f"by words alone: {error}"
     where = question.where

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from server.evaluation.asking import Asker, ask_unanswerable
 from server.evaluation.dataset import JudgedQuestion, corpus_fingerprint, read_questions, read_unanswerable
 from server.evaluation.results import Evaluation
 from server.open import open_backends
+from server.question_vectors import QuestionVectors
 
 SECTIONS = ("embedder", "rerank", "search", "graph", "vectors", "answer", "ingestion")
 """Settings that can change a figure."""
@@ -88,10 +90,14 @@ async def open_indexed(
     index_dir: Path | None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Backends:
-    """The store of the folder's corpus, up to date; the caller closes it."""
+    """The store of the folder's corpus, up to date; the caller closes it.
+
+    Each leg embeds its question anew, as it would if it were asked alone.
+    """
     corpus = BeirCorpus(folder)
     home = index_dir or default_index_dir(folder)
     backends = await open_backends(settings.model_copy(update={"home": home}), command="eval")
+    backends = replace(backends, question_vectors=QuestionVectors(0))
     try:
         await ingest(corpus, backends.knowledge, settings.ingestion, prune=True, on_progress=on_progress)
     except BaseException:

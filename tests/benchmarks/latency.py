@@ -40,6 +40,7 @@ from server.evaluation.metrics import percentile
 from server.evaluation.stages import graph_run, legs_run, timed, vector_run, wiki_run
 from server.model import Question
 from server.open import open_backends
+from server.question_vectors import QuestionVectors
 from tests.benchmarks.enlarged import Enlarged, RenamingRecognizer, TurningEmbedder
 
 Times = dict[str, list[float]]
@@ -143,7 +144,8 @@ async def measure(folders: Sequence[Path], sizes: Sequence[int], questions: int,
 async def _again(backends: Backends, settings: Settings) -> Backends:
     """As a server opens it, without what the ingestion has left in memory."""
     await backends.close()
-    return await open_backends(settings, command="benchmark")
+    opened = await open_backends(settings, command="benchmark")
+    return replace(opened, question_vectors=QuestionVectors(0))
 
 
 def main() -> None:

@@ -1,0 +1,48 @@
+"""The vectors of the last questions: the same one asked again, or a voice chosen for it, needs no model."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.protocols import Embedder, SparseEmbedder
+
+QUESTIONS_KEPT = 512
+"""About 1 MB of vectors of 384 numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVector:
+    """`dense` (dimension,) may not be written to: it is handed out again. `sparse` where the embedder weighs words."""
+
+    dense: NDArray[np.float32]
+    sparse: dict[int, float] | None = None
+
+
+class QuestionVectors:
+    """Least recently used first out. Safe while a process has one embedder, which backends have: a text's vector
+    depends on nothing else. What failed is not kept. Used on the event loop alone."""
+
+    def __init__(self, most: int = QUESTIONS_KEPT) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, QuestionVector] = OrderedDict()
+
+    async def of(self, question: str, embedder: Embedder) -> QuestionVector:
+        """Raises the embedder's `DependencyError`."""
+        if found := self._kept.get(question):
+            self._kept.move_to_end(question)
+            return found
+        sparse = None
+        if isinstance(embedder, SparseEmbedder):
+            dense, sparse = await embedder.embed_question_both(question)
+        else:
+            dense = await embedder.embed_question(question)
+        dense.flags.writeable = False
+        made = QuestionVector(dense, sparse)
+        self._kept[question] = made
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return made
