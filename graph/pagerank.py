@@ -55,22 +55,38 @@ class Masses:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """Where the mass of each node goes: rows sum to 1."""
+class Held:
+    """Mass on few of many nodes: on node `places[i]`, `mass[i]`."""
 
-    rows: sparse.csr_array
-    """(from, to)."""
-    least: Vector
-    """(from,) — mass below which a node gives none: less than `FLOOR` for each neighbour."""
+    places: NDArray[np.intp]
+    mass: Vector
 
     @classmethod
-    def of(cls, rows: sparse.csr_array) -> Steps:
-        return cls(rows, (FLOOR * np.diff(rows.indptr)).astype(np.float32))
+    def of(cls, mass: Vector) -> Held:
+        places = np.flatnonzero(mass > 0)  # of truth values: of numbers it takes ten times as long
+        return cls(places, mass[places])
 
-    def of_mass(self, mass: Vector) -> Vector:
-        """(to,) — what a step brings to each node."""
-        giving = np.flatnonzero(mass > self.least)
-        brought: Vector = self.rows[giving].T @ mass[giving]
+    def times(self, factor: float) -> Held:
+        return Held(self.places, np.float32(factor) * self.mass)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Where the mass of each node goes: rows (from, to) that sum to 1."""
+
+    rows: sparse.csr_array
+
+    def of_mass(self, held: Held) -> Vector:
+        """(to,) — what a step brings to each node. Looks at the edges of the nodes that hold mass, and at no others:
+        a product with the matrix would take as long as the wiki is large."""
+        rows = self.rows
+        lengths = rows.indptr[held.places + 1] - rows.indptr[held.places]
+        giving = held.mass > FLOOR * lengths
+        places, mass, lengths = held.places[giving], held.mass[giving], lengths[giving]
+        before = np.cumsum(lengths) - lengths
+        edges = np.arange(int(lengths.sum())) + np.repeat(rows.indptr[places] - before, lengths)
+        brought = np.zeros(rows.shape[1], np.float32)
+        np.add.at(brought, rows.indices[edges], rows.data[edges] * np.repeat(mass, lengths))
         return brought
 
 
@@ -112,8 +128,8 @@ class Walk:
             idf=idf,
             to_entities=sparse.csr_array(from_chunks.T),
             to_chunks=sparse.csr_array(from_entities.T),
-            from_chunks=Steps.of(from_chunks),
-            from_entities=Steps.of(from_entities),
+            from_chunks=Steps(from_chunks),
+            from_entities=Steps(from_entities),
             breadth=np.where(about > 0, about, graph.chunk_frequency).astype(np.int32),
             settings=settings,
             _entity_places={key: place for place, key in enumerate(graph.entity_ids)},
@@ -128,14 +144,18 @@ class Walk:
 
     def rank(self, entity_seeds: Vector, chunk_seeds: Vector) -> Masses:
         """The mass on every node. Linear in the seeds, so parts can be added at any weight."""
-        restart, walking = np.float32(1.0 - self.settings.damping), np.float32(self.settings.damping)
-        entities, chunks = entity_seeds, chunk_seeds
+        walking = self.settings.damping
+        seeds = Held.of(entity_seeds), Held.of(chunk_seeds)
+        returning = tuple(held.times(1.0 - walking) for held in seeds)
+        entities, chunks = seeds
+        reached_entities, reached_chunks = entity_seeds, chunk_seeds
         for _ in range(self.settings.iterations):
-            to_entities = self.from_chunks.of_mass(chunks)
-            to_chunks = self.from_entities.of_mass(entities)
-            entities = restart * entity_seeds + walking * to_entities
-            chunks = restart * chunk_seeds + walking * to_chunks
-        return Masses(entities, chunks)
+            reached_entities = self.from_chunks.of_mass(chunks.times(walking))
+            reached_chunks = self.from_entities.of_mass(entities.times(walking))
+            for reached, held in zip((reached_entities, reached_chunks), returning, strict=True):
+                reached[held.places] += held.mass
+            entities, chunks = Held.of(reached_entities), Held.of(reached_chunks)
+        return Masses(reached_entities, reached_chunks)
 
     def givers_of_chunk(self, chunk: int, mass: Vector, count: int) -> list[tuple[int, float]]:
         """The entities that give a chunk the most of their mass, and how much, best first."""
