@@ -188,8 +188,13 @@ class GraphSettings(Section):
     passage_weight_low: float = Field(0.02, ge=0, le=10, description="Their weight where names cover the question.")
     passage_weight_high: float = Field(0.8, ge=0, le=10, description="Their weight where no name does.")
     passage_pull: float = Field(
-        0.5, ge=0, le=10, description="What a passage keeps of its weight, beside what the walk brings back to it."
+        0.5,
+        ge=0,
+        le=10,
+        description="What a passage keeps of its weight, beside what the walk brings back to it, where names cover the "
+        "question.",
     )
+    passage_pull_open: float = Field(8.0, ge=0, le=100, description="The same where no name does.")
     max_nodes: int = Field(
         1_000_000,
         ge=100,

@@ -7,7 +7,7 @@ import pytest
 from config.settings import GraphSettings
 from graph.model import Scored
 from graph.pagerank import Walk
-from server.graph_leg import passage_seeds, passage_weight, specificity
+from server.graph_leg import passage_pull, passage_seeds, passage_weight, specificity
 from server.keywords import Keywords
 from tests.graph.test_pagerank import neighbourhood
 
@@ -35,6 +35,13 @@ def test_passages_count_the_more_the_less_the_names_say() -> None:
     assert weights[0] == settings.passage_weight_low
     assert weights[-1] == pytest.approx(settings.passage_weight_high)
     assert passage_weight(keywords(), 0.0, settings) == 1.0, "nothing else to start from"
+
+
+def test_passages_keep_their_order_where_names_say_nothing() -> None:
+    settings = GraphSettings()
+    assert passage_pull(0.0, settings) == settings.passage_pull
+    assert passage_pull(0.5, settings) < 2 * settings.passage_pull
+    assert passage_pull(1.0, settings) == pytest.approx(settings.passage_pull_open)
 
 
 def test_seeds_follow_the_scores_and_sum_to_one() -> None:
