@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.settings import IngestionSettings
+from graph.bm25 import TITLE_TIMES
 from graph.errors import DependencyDownError
 from graph.knowledge import WIKI, Knowledge
 from graph.model import Page, Post, Section, chunk_id, source_hash, text_of
@@ -114,8 +115,16 @@ async def fill(knowledge: Knowledge, strategy: str, items: Sequence[Page] = (*IS
 
 
 def texts(knowledge: Knowledge) -> dict[str, str]:
+    """What was embedded → its strategy. BM25's text has the title on lines of its own before it, but for `bare`."""
     assert isinstance(knowledge.vectors, FakeVectors)
-    return {point.text: str(point.payload.get("strategy")) for point in knowledge.vectors.collections[WIKI].values()}
+    found = {}
+    for point in knowledge.vectors.collections[WIKI].values():
+        strategy = str(point.payload.get("strategy"))
+        lines = point.text.split("\n", 0 if strategy == "bare" else TITLE_TIMES - 1)
+        assert len(set(lines[:-1])) <= 1
+        assert all(lines[-1].startswith(line) for line in lines[:-1])
+        found[lines[-1]] = strategy
+    return found
 
 
 async def test_another_strategy_embeds_again_only_what_it_changes() -> None:
