@@ -36,7 +36,7 @@ PRONOUNS = frozenset(
     """he she it they him her his hers its their them this these that those who which il elle ils elles son sa ses leur
     leurs ce cette ces qui lui er sie es ihr sein seine dieser diese dieses""".split()
 )
-PAUSES = re.compile(r"\s*(?:\[?(?:\.\.\.|…)\]?|\[[^\[\]]{0,80}\])\s*")
+PAUSES = re.compile(r"\[?(?:\.\.\.|…)\]?|\[[^\[\]]{0,80}\]")
 Slot = tuple[tuple[str, ...], tuple[str, ...]]
 SEVERITY: Mapping[Verdict, int] = {"supported": 0, "weak": 1, "unsupported": 2}
 

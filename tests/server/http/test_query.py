@@ -57,6 +57,7 @@ async def test_explain_says_why_each_piece_is_there(client: Client) -> None:
         "rerank_score": 7.5,
         "duplicates": [],
         "late_score": None,
+        "domain_category": "",
     }
     assert first["context"] == EVIDENCE[0].context
     assert body["evidence"][1]["context"] == EVIDENCE[1].text
