@@ -1,6 +1,6 @@
 """Domains of the web: how far each is trusted, and which are never fetched (mission.md §4.4, §6.6).
 
-`config/domains.toml` is shipped; the owner's file (`web.domains_file`) adds to it or replaces its keys.
+`config/domains.toml` is shipped; the owner's file (`web.domains_path`) adds to it or replaces its keys.
 """
 
 from __future__ import annotations

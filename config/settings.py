@@ -213,7 +213,7 @@ class WebSettings(Section):
     max_bytes: int = Field(5_000_000, ge=1000, description="Decoded size above which a page is skipped.")
     allow_private: bool = Field(False, description="Let the fetcher connect to private and loopback addresses.")
     passages_per_page: int = Field(2, ge=1, le=20, description="Passages kept of one page.")
-    domains_file: Path | None = Field(
+    domains_path: Path | None = Field(
         None, description="Domains that you trust or block, over those that are shipped; see domains.md."
     )
 

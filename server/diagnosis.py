@@ -116,9 +116,9 @@ def check_personas(settings: Settings) -> Check:
 
 def check_domains(settings: Settings) -> Check:
     try:
-        rules = load_domains(settings.web.domains_file).rules.values()
+        rules = load_domains(settings.web.domains_path).rules.values()
     except SettingsProblem as problem:
-        return fault("domains", str(problem), "correct that file, or unset web.domains_file")
+        return fault("domains", str(problem), "correct that file, or unset web.domains_path")
     blocked = sum(rule.category == BLOCKED for rule in rules)
     return good("domains", f"{len(rules) - blocked} with a category, {blocked} blocked")
 

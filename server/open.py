@@ -63,7 +63,7 @@ async def open_backends(settings: Settings, *, command: str, rebuild: bool = Fal
 def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLock, *, rebuild: bool) -> Backends:
     home, web = settings.home, settings.web
     personas = load_personas(settings.answer.persona_dir)
-    domains = load_domains(web.domains_file)
+    domains = load_domains(web.domains_path)
     if rebuild:
         erase_store(home)
     stamp = stamp.settle(home)

@@ -42,7 +42,7 @@ def check(context: click.Context, urls: tuple[str, ...]) -> None:
 @common_options
 @click.pass_context
 def list_command(context: click.Context, category: str | None) -> None:
-    """Print all rules: the shipped ones, with those of web.domains_file over them."""
+    """Print all rules: the shipped ones, with those of web.domains_path over them."""
     options = options_of(context)
     domains = _domains(options)
     if category is not None and category not in (*domains.boosts, BLOCKED):
@@ -57,7 +57,7 @@ def list_command(context: click.Context, category: str | None) -> None:
 
 
 def _domains(options: Options) -> Domains:
-    return load_domains(settings_of(options).web.domains_file)
+    return load_domains(settings_of(options).web.domains_path)
 
 
 def _judged(url: str, domains: Domains) -> Verdict:

@@ -48,7 +48,7 @@ def test_nothing_or_what_is_no_url_is_a_usage_error(cli: InProcessCli, arguments
 
 def test_the_owner_s_file_is_named_where_its_rule_fits(cli: InProcessCli, shell_folder: Path) -> None:
     (shell_folder / "mine.toml").write_text('[blocked]\n"reddit.com" = "not here"\n', encoding="utf-8")
-    (shell_folder / "trivet.toml").write_text('[web]\ndomains_file = "mine.toml"\n', encoding="utf-8")
+    (shell_folder / "trivet.toml").write_text('[web]\ndomains_path = "mine.toml"\n', encoding="utf-8")
     ended = cli("domains", "check", "https://old.reddit.com/")
     assert "blocked: not here (rule reddit.com, " in ended.out
     assert "mine.toml)" in ended.out
