@@ -1,4 +1,4 @@
-"""The vectors of the last questions: the same one asked again, or a voice chosen for it, needs no model."""
+"""The vectors of the last questions: the same one asked again needs no model."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from config.personas import Persona
 from graph.breaker import Breaker
-from graph.errors import DependencyDownError, DependencyFaultError, NotFoundError
+from graph.errors import DependencyDownError, DependencyFaultError
 from graph.model import ChatPiece, Evidence, Leg, SearchFilter
 from graph.protocols import ChatModel
 from server.answer.citations import CitationSanitizer, Piece
@@ -65,7 +65,7 @@ async def stream_answer(question: Question, backends: Backends) -> AsyncGenerato
     too small) and the model's `DependencyError` after it. Closing it closes the model's stream.
     """
     text = check_question(question.text, backends.settings.answer.question_chars)
-    persona = _persona(question, backends)
+    persona = backends.persona(question.persona)
     draft = _Draft(persona)
     with draft.timed("total"):
         attack = refused_for(text)
@@ -273,15 +273,6 @@ def _do_not_know(draft: _Draft) -> list[Piece]:
         lines.append(nearest(language, names))
     sanitizer = CitationSanitizer(len(found.evidence))
     return [*sanitizer.feed("\n\n".join(lines)), *sanitizer.close()]
-
-
-def _persona(question: Question, backends: Backends) -> Persona:
-    name = question.persona or backends.settings.answer.persona
-    try:
-        return backends.personas[name]
-    except KeyError:
-        known = ", ".join(sorted(backends.personas))
-        raise NotFoundError(f"there is no persona {name!r}; the personas are {known}") from None
 
 
 NOTHING_FOUND = SearchResult(question="", language="", keywords=(), evidence=(), legs={})
