@@ -5,7 +5,8 @@ TrivetError
 ├── InputError               the caller gave something that cannot be used              → exit 2, HTTP 400
 │   ├── QuestionError        empty, too long, only punctuation
 │   ├── SourceError          a path or file that cannot be read as a wiki
-│   └── NotFoundError        an unknown page, persona, model or job                     → HTTP 404
+│   ├── NotFoundError        an unknown page, persona, model or job                     → HTTP 404
+│   └── ConflictError        it is there already, or was changed meanwhile              → HTTP 409
 ├── StoreError               the store on disk                                          → exit 1, HTTP 503
 │   ├── StoreBusyError       another process holds it                                   → exit 4
 │   ├── StoreVersionError    written by a newer Trivet, or with another embedding model → exit 3
@@ -47,6 +48,12 @@ class SourceError(InputError):
 
 class NotFoundError(InputError):
     kind = "not-found"
+
+
+class ConflictError(InputError):
+    """What is asked for does not go with what is there now."""
+
+    kind = "conflict"
 
 
 class StoreError(TrivetError):

@@ -28,6 +28,7 @@ SOURCES_FILE = "sources.db"
 JOBS_FILE = "jobs.db"
 TOKENS_FILE = "tokens.db"
 FEEDBACK_FILE = "feedback.db"
+RESEARCH_FILE = "research.db"
 LOCK_FILE = "lock"
 STAMP_FILE = "store.json"
 OLDER = {"id": "", "vectors": "edge", "graph": "sqlite"}

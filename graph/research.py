@@ -199,25 +199,35 @@ class ResearchStore(Protocol):
         ...
 
     def pages(self, slug: str) -> Sequence[ResearchPage]: ...
-    def passages(self, ids: Sequence[str]) -> Mapping[str, KeptPassage]:
-        """Those that exist and have not expired."""
+    def passages(self, ids: Sequence[str], *, expired: bool = False) -> Mapping[str, KeptPassage]:
+        """Those that exist and have not expired; with `expired` those too."""
         ...
 
-    def passages_of(self, slug: str) -> Sequence[KeptPassage]:
-        """Research passages of a topic, page by page."""
+    def passages_of(self, slug: str, *, url: str | None = None) -> Sequence[KeptPassage]:
+        """Research passages of a topic, or of one page of it, page by page."""
         ...
 
     def collections(self) -> Mapping[str, KeptOrigin]:
         """Those with a live passage, by name."""
         ...
 
-    def ids(self, collection: str) -> set[str]: ...
+    def ids(self, collection: str) -> set[str]:
+        """Expired ones too: they have vectors until they are removed."""
+        ...
+
+    def every_collection(self) -> Sequence[str]:
+        """Those that have a passage or ever had one, by name: where vectors may be."""
+        ...
+
     def wipe_research(self, slug: str) -> None:
         """Pages and passages; the topic and its facts stay."""
         ...
 
     def remove_topic(self, slug: str) -> None:
-        """With its pages, passages, and facts that nobody has approved. Approved ones survive."""
+        """With its history, pages, passages, and facts that nobody has approved. Approved ones survive.
+
+        Raises `NotFoundError`.
+        """
         ...
 
     # Facts
@@ -235,14 +245,20 @@ class ResearchStore(Protocol):
         limit: int = 100,
         after: str = "",
     ) -> Sequence[Fact]:
-        """By time of creation and id. `after`: the id of the last one of the page before."""
+        """By time of creation and id. `after`: the id of the last one of the page before; raises `NotFoundError` where
+        that one is gone."""
         ...
 
     def change_fact(self, fact: Fact, *, version: int, passage: KeptPassage | None) -> Fact:
-        """Store it and its passage (None: it has none any more) in one transaction; its version grows by one.
+        """Store it and its passage (None: it has none any more) in one transaction; its version grows by one, and
+        `changed` is now.
 
         Raises `NotFoundError`, and `ConflictError` where its version is no longer `version`.
         """
+        ...
+
+    def fact_passage(self, fact_id: str) -> KeptPassage | None:
+        """The one it answers with, also where that has expired."""
         ...
 
     def delete_fact(self, fact_id: str, *, version: int) -> None:

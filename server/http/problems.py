@@ -20,6 +20,7 @@ from litestar.exceptions import (
 )
 
 from graph.errors import (
+    ConflictError,
     DependencyBusyError,
     DependencyError,
     DependencyFaultError,
@@ -87,6 +88,7 @@ STATUSES: tuple[tuple[type[TrivetError], int], ...] = (
     (BodyTimeoutError, 408),
     (UnauthorizedError, 401),
     (NotFoundError, 404),
+    (ConflictError, 409),
     (InputError, 400),
     (TooBusyError, 503),
     (StoppingError, 503),
@@ -211,7 +213,9 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     log_error(error, problem)
     headers = error_headers(error)
     if is_openai_path(request.url.path):
-        return Response(openai_error(problem), status_code=problem.status, headers=headers, media_type=MediaType.JSON)
+        # Its clients take a 409 for a lock and send the same again.
+        status = 400 if problem.status == HTTPStatus.CONFLICT else problem.status
+        return Response(openai_error(problem), status_code=status, headers=headers, media_type=MediaType.JSON)
     return Response(problem, status_code=problem.status, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
 
 

@@ -125,6 +125,7 @@ EXPECTED = {
     "QuestionError": 2,
     "SourceError": 2,
     "NotFoundError": 2,
+    "ConflictError": 2,
     "StoreError": 1,
     "StoreBusyError": 4,
     "StoreVersionError": 3,
