@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from graph.errors import StoreCorruptError
 from graph.graph_model import Entity, GraphCounts, GraphPage, Mention, Neighbourhood, NeighbourhoodBounds
 from graph.neighbourhood import GraphArrays, Numbers, Rows
+from graph.refreshed import Refreshed
 from graph.sqlite_file import SqliteFile
 from graph.storable import storable
 
@@ -57,12 +57,14 @@ SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM chunks), (SELECT coun
 class SqliteGraph:
     """`GraphStore` on one file. Neighbourhoods come from arrays of the whole graph, read again after a write."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience: float | None = None) -> None:
+        """`patience`: seconds that a question after a write waits for the graph to be read again, before it gets the
+        graph from before the write; None: it gets what is stored, however long that takes."""
         self._file = SqliteFile(path, schema=SCHEMA, version=FORMAT)
-        self._arrays: GraphArrays | None = None
-        self._arrays_lock = threading.Lock()
+        self._arrays = Refreshed[GraphArrays](patience=patience)
 
     async def close(self) -> None:
+        await asyncio.to_thread(self._arrays.close)
         await asyncio.to_thread(self._file.close)
 
     @contextmanager
@@ -231,14 +233,19 @@ class SqliteGraph:
     def _neighbourhood(
         self, entity_ids: Sequence[str], chunk_ids: Sequence[str], bounds: NeighbourhoodBounds
     ) -> Neighbourhood:
-        with self._arrays_lock:  # so that a burst of questions after a write reads the graph once
-            with self._file.reading() as connection:
-                store, number = connection.execute("SELECT store, number FROM version").fetchone()
-                version = f"{store}-{number}"
-                if self._arrays is None or self._arrays.version != version:
-                    self._arrays = _read_arrays(connection, version)
-            arrays = self._arrays
+        with self._file.reading() as connection:
+            version = _version(connection)
+        arrays = self._arrays.get(lambda arrays: arrays.version == version, self._read)
         return arrays.neighbourhood(list(map(storable, entity_ids)), list(map(storable, chunk_ids)), bounds)
+
+    def _read(self) -> GraphArrays:
+        with self._file.reading() as connection:
+            return _read_arrays(connection, _version(connection))
+
+
+def _version(connection: sqlite3.Connection) -> str:
+    store, number = connection.execute("SELECT store, number FROM version").fetchone()
+    return f"{store}-{number}"
 
 
 def _put_page(connection: sqlite3.Connection, page: GraphPage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -93,6 +94,7 @@ class Backends:
         for part in (self.fetcher, self.web, *models, self.graph, self.vectors):
             if part is not None:
                 await part.close()
+        await asyncio.to_thread(self.walks.close)
         self.state.close()
         if self.lock is not None:
             self.lock.release()

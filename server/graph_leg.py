@@ -14,6 +14,7 @@ from graph.model import Scored
 from graph.pagerank import Masses, Vector, Walk, WalkSettings
 from graph.protocols import GraphStore
 from graph.recognizer import Recognizer
+from graph.refreshed import Refreshed
 from server.keywords import Keywords, QuestionWords, choose_keywords, keys_to_look_up
 
 SEED_TEMPERATURE = 0.1
@@ -29,16 +30,22 @@ PATH_WIDTH = 4
 class WalkCache:
     """The last prepared walk. Preparing takes longer than walking, and a whole graph is the same until it changes."""
 
-    def __init__(self) -> None:
-        self._walk: Walk | None = None
+    def __init__(self, *, patience: float | None = None) -> None:
+        """`patience`: seconds to wait for the walk over a graph that has changed, before the one from before is used;
+        None: however long it takes."""
+        self._walk = Refreshed[Walk](patience=patience)
 
     def get(self, graph: Neighbourhood, settings: WalkSettings) -> Walk:
-        walk = self._walk
-        if walk is None or walk.graph is not graph or walk.settings != settings:
-            walk = Walk.prepare(graph, settings)
-            if graph.version:
-                self._walk = walk
-        return walk
+        """Its own `graph` is what it goes over: this one, or the same from before a change."""
+        if not graph.version:
+            return Walk.prepare(graph, settings)
+        return self._walk.get(
+            lambda walk: walk.graph is graph and walk.settings == settings, lambda: Walk.prepare(graph, settings)
+        )
+
+    def close(self) -> None:
+        """Waits for what is being prepared."""
+        self._walk.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +114,10 @@ def _spread(
         seeds, masses = before.seeds, before.masses
     else:
         seeds = entity_seeds(keywords, walk)
-        masses = walk.rank(seeds, np.zeros(len(around.chunk_ids), np.float32))
+        masses = walk.rank(seeds, np.zeros(len(walk.graph.chunk_ids), np.float32))
     open_share = 1.0 - keywords.coverage * specificity(keywords, walk)
     if passages:
-        nothing = np.zeros(len(around.entity_ids), np.float32)
+        nothing = np.zeros(len(walk.graph.entity_ids), np.float32)
         start = passage_seeds(passages, walk)
         share = passage_weight(keywords, open_share, settings)
         masses = masses.plus(walk.rank(nothing, start), share).plus(

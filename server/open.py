@@ -25,9 +25,14 @@ from graph.sqlite_state import SqliteState
 from graph.sqlite_tokens import SqliteTokens
 from graph.vectors_with_tokens import VectorsWithTokens
 from server.backends import Backends
+from server.graph_leg import WalkCache
 from server.open_models import open_chat, open_embedder, open_reranker, open_token_embedder
 from server.web.fetcher import WebFetcher
 from server.web.searxng import SearXNG
+
+PATIENCE_SECONDS = 0.5
+"""What a question waits for a changed graph to be read and prepared: a hundred thousand chunks take seconds, and the
+graph from before the change, without the pages that are gone, is better than none."""
 
 
 async def open_backends(settings: Settings, *, command: str, rebuild: bool = False) -> Backends:
@@ -89,6 +94,7 @@ def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLo
         ),
         personas=personas,
         domains=domains,
+        walks=WalkCache(patience=PATIENCE_SECONDS),
         breakers=breakers_of(stamp),
         lock=lock,
     )
@@ -130,7 +136,7 @@ def open_tokens(settings: Settings) -> TokenStore | None:
 def open_graph(settings: Settings, stamp: HomeStamp) -> GraphStore:
     """In the home folder or in Neo4j, as the stamp says."""
     if stamp.graph == "sqlite":
-        return SqliteGraph(settings.home / GRAPH_FILE)
+        return SqliteGraph(settings.home / GRAPH_FILE, patience=PATIENCE_SECONDS)
     chosen = settings.graph
     connection = Neo4jConnection(
         chosen.neo4j_url,
