@@ -37,6 +37,8 @@ class VerifyReport:
     chunks: int
     entities: int
     disagreements: tuple[Disagreement, ...]
+    kept: int = 0
+    """Passages of research and approved facts, which are compared where a whole store is open."""
 
     @property
     def clean(self) -> bool:

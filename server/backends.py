@@ -30,6 +30,7 @@ from server.answer.voice import Voices
 from server.graph_leg import WalkCache
 from server.question_vectors import QuestionVectors
 from server.rerank.late import LateInteraction
+from server.research.shelf import Shelf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,8 @@ class Backends:
     fetcher: PageFetcher | None
     personas: dict[str, Persona]
     domains: Domains = field(default_factory=shipped_domains)
+    shelf: Shelf | None = None
+    """Research and approved facts; its store is closed with these."""
     tokens: TokenStore | None = None
     """Closed by `vectors`, which writes to it."""
     token_embedder: TokenEmbedder | None = None
@@ -89,12 +92,14 @@ class Backends:
         return self.personas[name]
 
     async def close(self) -> None:
-        """Close what was opened, in reverse order; `state` and then the lock last, as the others may need them."""
+        """Close what was opened, in reverse order; state, research and then the lock last: the others may need them."""
         models = (self.chat, self.reranker, self.token_embedder, self.embedder)
         for part in (self.fetcher, self.web, *models, self.graph, self.vectors):
             if part is not None:
                 await part.close()
         await asyncio.to_thread(self.walks.close)
         self.state.close()
+        if self.shelf is not None:
+            self.shelf.store.close()
         if self.lock is not None:
             self.lock.release()

@@ -19,7 +19,7 @@ from graph.vectors_with_tokens import VectorsWithTokens
 from ingestion.migrate import Moved, migrate
 from ingestion.verify import VerifyReport
 from server.library import take_turn
-from server.open import open_graph, open_tokens, open_vectors, wanted_stamp
+from server.open import open_graph, open_shelf, open_tokens, open_vectors, wanted_stamp
 from server.open_models import open_embedder
 
 Target = Literal["servers", "embedded"]
@@ -108,7 +108,12 @@ async def _move(
         recognizer=Recognizer(()),  # no text is read again
         tokens=tokens,
     )
+    shelf = open_shelf(settings, vectors, embedder)
+    opened.callback(shelf.store.close)
+    await shelf.repair()
     report = await migrate(knowledge, vectors=new_vectors, graph=new_graph, on_progress=on_progress)
+    if new_vectors is not None:
+        await shelf.copy_to(new_vectors)
     wanted.write(settings.home)
     left_behind = await _empty(vectors if new_vectors else None, graph if new_graph else None)
     if new_graph is not None and found.graph == "sqlite":

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from importlib.metadata import version
+
+import structlog
 
 from config.domains import load_domains
 from config.personas import load_personas
 from config.settings import Settings
 from graph.bm25 import LEARNED
 from graph.breaker import Breaker
-from graph.errors import StoreCorruptError
-from graph.home import GRAPH_FILE, STATE_FILE, TOKENS_FILE, VECTORS_FOLDER, HomeLock, HomeStamp, erase_store
+from graph.errors import StoreCorruptError, TrivetError
+from graph.home import (
+    GRAPH_FILE,
+    RESEARCH_FILE,
+    STATE_FILE,
+    TOKENS_FILE,
+    VECTORS_FOLDER,
+    HomeLock,
+    HomeStamp,
+    erase_store,
+)
 from graph.model import Leg
 from graph.neo4j_connection import Neo4jConnection
 from graph.neo4j_store import Neo4jGraph
@@ -21,14 +33,18 @@ from graph.qdrant_edge_store import QdrantEdge
 from graph.qdrant_server_store import QdrantServer
 from graph.recognizer import Recognizer
 from graph.sqlite_graph import SqliteGraph
+from graph.sqlite_research import SqliteResearch
 from graph.sqlite_state import SqliteState
 from graph.sqlite_tokens import SqliteTokens
 from graph.vectors_with_tokens import VectorsWithTokens
 from server.backends import Backends
 from server.graph_leg import WalkCache
 from server.open_models import open_chat, open_embedder, open_reranker, open_token_embedder
+from server.research.shelf import Shelf, note_all
 from server.web.fetcher import WebFetcher
 from server.web.searxng import SearXNG
+
+log = structlog.get_logger()
 
 PATIENCE_SECONDS = 0.5
 """What a question waits for a changed graph to be read and prepared: a hundred thousand chunks take seconds, and the
@@ -36,7 +52,8 @@ graph from before the change, without the pages that are gone, is better than no
 
 
 async def open_backends(settings: Settings, *, command: str, rebuild: bool = False) -> Backends:
-    """Take the store's lock and open everything. `rebuild` empties the store first, on servers too.
+    """Take the store's lock and open everything. `rebuild` empties the store first, on servers too; what was found by
+    research and approved stays, and is embedded again.
 
     Services are connected to when they are first needed, so one that is down now does not matter yet. Raises
     `StoreBusyError` where another process has the store, `StoreVersionError` where it was made otherwise,
@@ -62,7 +79,18 @@ async def open_backends(settings: Settings, *, command: str, rebuild: bool = Fal
         except BaseException:
             await backends.close()
             raise
+    await _recover(backends.shelf)
     return backends
+
+
+async def _recover(shelf: Shelf | None) -> None:
+    """Asks a service only where a write or a rebuild was cut short. One that is down now does not matter yet: the note
+    stays, and what is not mended is not shown."""
+    try:
+        if shelf is not None:
+            await shelf.recover()
+    except TrivetError as error:
+        log.warning("kept passages wait to be mended", why=str(error))
 
 
 def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLock, *, rebuild: bool) -> Backends:
@@ -70,14 +98,19 @@ def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLo
     personas = load_personas(settings.answer.persona_dir)
     domains = load_domains(web.domains_path)
     if rebuild:
+        with closing(SqliteResearch(home / RESEARCH_FILE)) as research:
+            note_all(research)
         erase_store(home)
     stamp = stamp.settle(home)
     chat = open_chat(settings)
     vectors, tokens = open_vectors(settings, stamp), open_tokens(settings)
+    if tokens is not None:
+        vectors = VectorsWithTokens(vectors, tokens)
     return Backends(
         settings=settings,
         state=SqliteState(home / STATE_FILE),
-        vectors=VectorsWithTokens(vectors, tokens) if tokens else vectors,
+        vectors=vectors,
+        shelf=open_shelf(settings, vectors, embedder),
         graph=open_graph(settings, stamp),
         embedder=embedder,
         recognizer=Recognizer(settings.ingestion.ner_languages),
@@ -123,6 +156,11 @@ def open_vectors(settings: Settings, stamp: HomeStamp) -> VectorStore:
         language=stamp.bm25_language,
         exact_up_to=chosen.exact_up_to,
     )
+
+
+def open_shelf(settings: Settings, vectors: VectorStore, embedder: Embedder) -> Shelf:
+    """What research found and a person approved. `vectors` are closed by who opened them."""
+    return Shelf(SqliteResearch(settings.home / RESEARCH_FILE), vectors, embedder)
 
 
 def open_tokens(settings: Settings) -> TokenStore | None:

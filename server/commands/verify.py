@@ -14,6 +14,7 @@ from server.commands.setup import settings_of
 from server.commands.terminal import Printer, fields_of, print_json
 from server.exit_codes import ExitCode
 from server.library import take_turn
+from server.research.shelf_check import with_kept
 
 
 @click.command()
@@ -23,7 +24,7 @@ from server.library import take_turn
 @common_options
 @click.pass_context
 def command(context: click.Context, mend: bool) -> ExitCode:
-    """Compare manifest, vectors and graph, and count every disagreement.
+    """Compare manifest, vectors, graph and what is kept of research, and count every disagreement.
 
     Exit code 1 means that there are some (left, with --repair).
     """
@@ -41,11 +42,13 @@ async def _verify(settings: Settings, *, mend: bool) -> VerifyReport:
     async with opened(settings, command=command) as backends:
         # A worker in the midst of a job would be undone by a repair, and what it is writing counted as disagreeing.
         with take_turn(settings.home, command=command):
-            return await (repair(backends.knowledge, settings.ingestion) if mend else verify(backends.knowledge))
+            report = await (repair(backends.knowledge, settings.ingestion) if mend else verify(backends.knowledge))
+            return await with_kept(report, backends.shelf, mend=mend)
 
 
 def _print(report: VerifyReport, out: Printer) -> None:
-    out.line(f"compared {report.pages:,} pages, {report.chunks:,} chunks, {report.entities:,} entities")
+    kept = f", {report.kept:,} passages of research and approved facts" if report.kept else ""
+    out.line(f"compared {report.pages:,} pages, {report.chunks:,} chunks, {report.entities:,} entities{kept}")
     if report.clean:
         out.line(("they agree", "green"))
         return

@@ -358,7 +358,8 @@ async def test_a_move_needs_no_embedder(stores: tuple[FakeResearch, FakeVectors]
 
 CATEGORIES = (
     "coast", "Coast", "a b", "a/b", "a-b", "../../etc", "..", "", " ", "x" * 300, "x" * 301, "日本語", "日本語" * 100,
-    "evergreen", "Küste", "küste", "a\x00b", "a\udc9ab", "%2F", "a_b", "-", "a-12345678", "coast\n", "🌊", "\u00e9", "e\u0301",
+    "evergreen", "Küste", "küste", "a\x00b", "a\udc9ab", "%2F", "a_b", "-", "a-12345678", "coast\n", "🌊",
+    "\u00e9", "e\u0301",
 )  # fmt: skip
 
 
