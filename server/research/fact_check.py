@@ -41,8 +41,7 @@ class Support:
 class FactCheck:
     """One page, read once. All of it is blocking, some 50 ms for a sentence."""
 
-    def __init__(self, page: ResearchPage | None, names_of: NamesOf = no_names) -> None:
-        """Without a page (research has been wiped) the quotation is all there is."""
+    def __init__(self, page: ResearchPage, names_of: NamesOf = no_names) -> None:
         self._page = page
         self._names_of = names_of
         self._reading: Reading | None = None
@@ -51,26 +50,24 @@ class FactCheck:
     @property
     def reading(self) -> Reading:
         if self._reading is None:
-            self._reading = read(page_text(self._page) if self._page else "")
+            self._reading = read(page_text(self._page))
         return self._reading
 
     def quote(self, quote: str) -> str | None:
         """The page's own words for it, or None."""
         return find_quote(quote, self.reading)
 
-    def support(self, text: str, quote: str, *, title: str = "") -> Support:
+    def support(self, text: str, quote: str) -> Support:
         """How well the quotation bears the text; what only the rest of the page says is weak."""
-        title = self._page.title if self._page else title
         said = ADDRESS.findall(text)
         known = f"{quote}\n{self.reading.text}"
         if any(address not in known for address in said):
             return Support("unsupported", 0.0, f"the address {said[0][:80]} is not in the page")
         if text == quote:
             return Support("supported", 1.0)
-        language = self._page.language if self._page else ""
         spans = list(sentence_spans(text))[:MOST_SENTENCES]
-        names = self._names_of([text[start:end] for start, end in spans], language) if spans else []
-        near = _grounds(title, quote, "the quotation")
+        names = self._names_of([text[start:end] for start, end in spans], self._page.language) if spans else []
+        near = _grounds(self._page.title, quote, "the quotation")
         found = [
             self._sentence(CitedSentence(start, end, text[start:end], (1,)), near, recognised)
             for (start, end), recognised in zip(spans, names, strict=True)
@@ -83,8 +80,6 @@ class FactCheck:
         share = _share(by_quote)
         if claim.verdict == "supported":
             return Support("supported", share)
-        if self._page is None:
-            return Support(claim.verdict, 0.0 if claim.verdict == "unsupported" else min(share, WEAK), claim.reason)
         by_page = judged_by_words(check_sentence(sentence, self._whole(), recognised))
         if by_page.verdict == "unsupported":
             return Support("unsupported", 0.0, by_page.reason)
@@ -93,7 +88,6 @@ class FactCheck:
 
     def _whole(self) -> Grounds:
         if self._grounds is None:
-            assert self._page is not None
             self._grounds = _grounds(self._page.title, page_text(self._page), "the page")
         return self._grounds
 
