@@ -247,6 +247,27 @@ class AnswerSettings(Section):
     check_claims: bool = Field(True, description="Check every cited sentence against what it cites.")
 
 
+class WritingSettings(Section):
+    """[writing]"""
+
+    first_tokens: int = Field(
+        1900, ge=100, le=1_000_000, description="Evidence of a piece's first section, in the model's tokens."
+    )
+    section_tokens: int = Field(1000, ge=100, le=1_000_000, description="Evidence of each other section.")
+    formal_tokens: int = Field(
+        1500, ge=100, le=1_000_000, description="Evidence of a section on formalism: definitions and formulas are long."
+    )
+    summary_tokens: int = Field(
+        200, ge=0, le=100_000, description="What a section is told of those written before it; 0: nothing."
+    )
+    results: int = Field(
+        10, ge=1, le=50, description="Entries found for a section to choose from; twice as many for the first."
+    )
+    at_once: int = Field(4, ge=1, le=100, description="Sections written at once, where they are not in sequence.")
+    confidence: float = Field(0.8, ge=0, le=1, description="A section below it is rewritten with new evidence.")
+    rewrites: int = Field(2, ge=0, le=2, description="How often at most.")
+
+
 class ServerSettings(Section):
     """[server]"""
 
@@ -299,5 +320,6 @@ class Settings(Section):
     web: WebSettings = WebSettings()
     llm: LLMSettings = LLMSettings()
     answer: AnswerSettings = AnswerSettings()
+    writing: WritingSettings = WritingSettings()
     server: ServerSettings = ServerSettings()
     ingestion: IngestionSettings = IngestionSettings()
