@@ -44,11 +44,18 @@ class Extract:
 
 
 async def extract(
-    question: str, evidence: Sequence[Evidence], reranker: Reranker | None, *, budget: float
+    question: str,
+    evidence: Sequence[Evidence],
+    reranker: Reranker | None,
+    *,
+    budget: float,
+    most: int = MOST_SENTENCES,
+    of_one: int = MOST_SENTENCES,
 ) -> tuple[list[Extract], str]:
-    """At most three sentences in reading order, and why the cross-encoder did not choose them, if it did not.
+    """At most `most` sentences in reading order, and why the cross-encoder did not choose them, if it did not.
 
-    The evidence with the best sentence comes first; within one, sentences keep the page's order.
+    The evidence with the best sentence comes first; within one, which gives at most `of_one`, sentences keep the
+    page's order.
     """
     candidates = _candidates(question, evidence)
     if not candidates:
@@ -66,7 +73,8 @@ async def extract(
     gap = LOGIT_GAP
     if not ranked:
         ranked, gap = candidates, candidates[0][0] * OVERLAP_GAP
-    return _readable(_distinct([one for score, one in ranked if score >= ranked[0][0] - gap])), problem
+    near = [one for score, one in ranked if score >= ranked[0][0] - gap]
+    return _readable(_distinct(near, most, of_one)), problem
 
 
 def _blended(
@@ -114,16 +122,18 @@ def _candidates(question: str, evidence: Sequence[Evidence]) -> list[tuple[float
     return sorted(ranked, key=lambda pair: (-pair[0], pair[1].number, pair[1].place))
 
 
-def _distinct(ranked: Sequence[Extract]) -> list[Extract]:
-    """The first three that do not repeat one another."""
+def _distinct(ranked: Sequence[Extract], most: int, of_one: int) -> list[Extract]:
+    """The first so many that do not repeat one another."""
     chosen: list[Extract] = []
     seen: list[set[str]] = []
+    taken: Counter[int] = Counter()
     for one in ranked:
         said = set(words(one.text))
-        if all(len(said & other) < SAME * min(len(said), len(other)) for other in seen):
+        if taken[one.number] < of_one and all(len(said & other) < SAME * min(len(said), len(other)) for other in seen):
             chosen.append(one)
             seen.append(said)
-        if len(chosen) == MOST_SENTENCES:
+            taken[one.number] += 1
+        if len(chosen) == most:
             break
     return chosen
 
