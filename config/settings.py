@@ -218,6 +218,42 @@ class WebSettings(Section):
     )
 
 
+class ResearchSettings(Section):
+    """[research]"""
+
+    minutes: float = Field(60.0, gt=0, le=10_080, description="What a run over the topics may take.")
+    topic_minutes: float = Field(10.0, gt=0, le=1440, description="What one step of one topic may take of it.")
+    pages: int = Field(40, ge=1, le=1000, description="Pages fetched at most in one step.")
+    rounds: int = Field(2, ge=0, le=20, description="Rounds of deep research for a topic of which too little is there.")
+    tokens: int = Field(20_000, ge=0, le=10_000_000, description="What the model may read and write in one round.")
+    questions: int = Field(4, ge=1, le=10, description="Questions about what is missing, in one round.")
+    keyword_matches: int = Field(
+        3, ge=1, le=6, description="Keywords of such a question that a page must have to be kept."
+    )
+    queries: int = Field(6, ge=1, le=20, description="Searches for a topic's title and focus.")
+    results_per_query: int = Field(20, ge=1, le=100, description="Results looked at of one search.")
+    language: str = Field("", description="Language asked of the search engines; empty: the topic's own.")
+    time_range: Literal["", "day", "week", "month", "year"] = Field(
+        "", description="Only pages as new as that, where the engines can tell."
+    )
+    categories: tuple[str, ...] = Field((), description="Categories of engines; empty: those SearXNG takes by itself.")
+    parallel: int = Field(6, ge=1, le=50, description="Hosts fetched from at once; of one host it is one page.")
+    host_seconds: float = Field(1.0, ge=0, le=60, description="Pause between two requests to one host.")
+    respect_robots: bool = Field(True, description="Fetch no page that its host's robots.txt keeps from us.")
+    pdf_bytes: int = Field(20_000_000, ge=0, description="Size above which a PDF is skipped; 0 skips them all.")
+    page_passages: int = Field(60, ge=1, le=1000, description="Passages kept of one page, the best for the topic.")
+    copy_similarity: float = Field(
+        0.7, ge=0, le=1, description="Pages that share so much of their wording are copies, of which one is kept."
+    )
+    fresh_days: float = Field(7.0, ge=0, le=3650, description="A page that was read since then is not fetched again.")
+    min_chunks: int = Field(5, ge=1, le=1000, description="Fewer passages are too little in any case.")
+    min_score: float = Field(
+        0.25, ge=0, le=1, description="Mean score of the best passages, by the cross-encoder, under which it is thin."
+    )
+    min_domains: int = Field(2, ge=1, le=100, description="Passages of fewer domains are thin.")
+    scored_passages: int = Field(20, ge=1, le=200, description="How many of the best passages are scored for that.")
+
+
 class LLMSettings(Section):
     """[llm]"""
 
@@ -318,6 +354,7 @@ class Settings(Section):
     vectors: VectorSettings = VectorSettings()
     graph: GraphSettings = GraphSettings()
     web: WebSettings = WebSettings()
+    research: ResearchSettings = ResearchSettings()
     llm: LLMSettings = LLMSettings()
     answer: AnswerSettings = AnswerSettings()
     writing: WritingSettings = WritingSettings()
