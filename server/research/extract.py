@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from graph.errors import DependencyError
+from graph.errors import DependencyDownError, DependencyError
 from graph.model import ChatMessage
 from graph.names import words
 from graph.protocols import ChatModel, Reranker
@@ -171,7 +171,7 @@ async def _by_model(
             return facts, ""
         problem = answered.problem or f"of its {len(answered.pairs)} facts none could be kept ({_told(lost)})"
         if not whole:
-            return (), f"{chat.model} gave no usable fact within {seconds:.0f} s"
+            raise DependencyDownError(f"{chat.model} gave no usable fact within {seconds:g} s", dependency="llm")
     return (), f"{chat.model} was asked twice, and its answer could not be used: {problem}"
 
 

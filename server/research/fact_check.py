@@ -10,6 +10,7 @@ from graph.model import Evidence
 from graph.research import ResearchPage
 from server.answer.claim_grounds import Grounds, grounds_of
 from server.answer.claim_sentences import CitedSentence
+from server.answer.claim_words import language_of
 from server.answer.claims import SEVERITY, Checked, check_sentence, judged_by_words
 from server.answer.plain import sentence_spans
 from server.model import Verdict
@@ -66,7 +67,8 @@ class FactCheck:
         if text == quote:
             return Support("supported", 1.0)
         spans = list(sentence_spans(text))[:MOST_SENTENCES]
-        names = self._names_of([text[start:end] for start, end in spans], self._page.language) if spans else []
+        language = (self._page.language or language_of(known))[:2].lower()
+        names = self._names_of([text[start:end] for start, end in spans], language) if spans else []
         near = _grounds(self._page.title, quote, "the quotation")
         found = [
             self._sentence(CitedSentence(start, end, text[start:end], (1,)), near, recognised)

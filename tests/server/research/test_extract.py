@@ -7,10 +7,13 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from config.settings import LLMSettings
 from graph.errors import ConflictError, DependencyDownError, NotFoundError
@@ -233,6 +236,7 @@ async def test_a_model_that_is_slow_or_down_costs_no_fact() -> None:
     found = await facts_of_page(TOPIC, BRIDGE, FactTools(chat=slow, page_seconds=0.05))
     assert slow.open == 0
     assert "fake gave no usable fact within" in found.note
+    assert found.model_failed
     assert len(found.facts) >= 3
     down = FakeChat(error=DependencyDownError("nobody is there", dependency="ollama"))
     found = await facts_of_page(TOPIC, BRIDGE, FactTools(chat=down))
@@ -443,9 +447,25 @@ def test_answers_are_read_quickly_whatever_they_are() -> None:
         read_answer(unit * (60_000 // len(unit)))
 
 
+@given(st.recursive(st.text() | st.none() | st.integers(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+def test_any_json_can_be_read(value: object) -> None:
+    answered = read_answer(json.dumps(value))
+    assert bool(answered.pairs) is not bool(answered.problem)
+
+
+@settings(max_examples=30)
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_fact_and_quote_can_be_checked(fact: str, quote: str) -> None:
+    answer = json.dumps([{"fact": f"Hollin Bridge {fact}", "quote": f"The bridge cost {quote}"}])
+    found = asyncio.run(facts_of_page(TOPIC, BRIDGE, FactTools(chat=FakeChat(answer))))
+    assert found.facts
+    assert all(one.quote.replace(" … ", "") in "\n".join(BRIDGE.passages) for one in found.facts)
+
+
 # --- real pages ---------------------------------------------------------------------------------------------------
 
 
+@cache
 def real_pages(folder: Path, count: int) -> list[ResearchPage]:
     dump = "mediawiki_xml_gensim/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
     found: list[ResearchPage] = []
