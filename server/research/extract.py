@@ -93,16 +93,13 @@ async def extract(
         raise no_topic(slug)
     if topic.state is not TopicState.EXTRACTING:
         await asyncio.to_thread(store.move_topic, slug, TopicState.EXTRACTING)
-    pages = await asyncio.to_thread(store.pages, slug)
-    known = await asyncio.to_thread(lambda: all_facts(store, topic=slug))
+    pages, known = await asyncio.to_thread(lambda: (store.pages(slug), all_facts(store, topic=slug)))
     said = Said([fact.text for fact in known])
     done = set() if again else {fact.url for fact in known}
     results: list[PageFacts] = []
     repeated = failures = 0
     ending = asyncio.get_running_loop().time() + tools.total_seconds
-    for page in pages:
-        if page.url in done:
-            continue
+    for page in (page for page in pages if page.url not in done):
         page_tools, why = _tools_now(tools, failures, ending)
         found = await facts_of_page(topic, page, page_tools)
         failures = failures + 1 if found.model_failed else 0 if found.by == "model" else failures
