@@ -15,6 +15,7 @@ from server.http.auth import KeyAuth
 from server.http.feedback import FeedbackController
 from server.http.gate import Drain, Gate
 from server.http.health import healthz, healthz_head, readyz
+from server.http.knowledge import KnowledgeController
 from server.http.library import LibraryController
 from server.http.openai.chat import ChatController
 from server.http.openai.embeddings import EmbeddingsController
@@ -23,6 +24,7 @@ from server.http.options import HttpOptions
 from server.http.problems import answer_error
 from server.http.query import QueryController
 from server.http.requests import ApiRequest
+from server.http.research import ResearchController
 from server.http.schema_page import openapi_config
 from server.http.work import Serving
 from server.logs import RequestLog
@@ -49,6 +51,8 @@ def create_app(
         route_handlers=[
             QueryController,
             LibraryController,
+            ResearchController,
+            KnowledgeController,
             FeedbackController,
             ChatController,
             EmbeddingsController,

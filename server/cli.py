@@ -28,6 +28,8 @@ COMMANDS = {
     "ingest": "Read a wiki into the store; what has not changed is left alone.",
     "sync": "Bring the store up to date with its sources.",
     "sources": "List the wikis that are followed.",
+    "research": "Research topics on the web.",
+    "knowledge": "Decide which facts that research found are kept.",
     "ask": "Answer a question, with citations.",
     "search": "Show what would be answered from, without an answer.",
     "serve": "Serve the HTTP API.",

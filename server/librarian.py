@@ -16,6 +16,8 @@ from ingestion.sources.detect import recognise
 from ingestion.sync import register
 from server.jobs import JobRunner
 from server.library import Library
+from server.research.plan import Plan
+from server.research_jobs import RESEARCH, payload_of
 from server.source_jobs import work_on
 
 WATCH_SECONDS = 0.5
@@ -82,6 +84,9 @@ class JobLibrarian:
     async def push(self, source: str, pages: Sequence[Mapping[str, Any]], gone: Sequence[str], *, key: str = "") -> Job:
         """Pages that are given, not fetched; `gone`: keys of those to remove."""
         return await self._submit("pages", {"source": source, "pages": list(pages), "gone": list(gone)}, key)
+
+    async def research(self, plan: Plan, *, key: str = "") -> Job:
+        return await self._submit(RESEARCH, payload_of(plan), key)
 
     async def jobs(self, limit: int) -> Sequence[Job]:
         return await asyncio.to_thread(self._library.jobs.jobs, limit)

@@ -27,6 +27,8 @@ from server.backends import Backends
 from server.jobs import Turn
 from server.open import found_stamp, open_backends, open_graph, open_tokens, open_vectors, wanted_stamp
 from server.open_models import open_chat, open_embedder, open_token_embedder
+from server.research.desk import Desk
+from server.research.wiring import desk_over
 
 PUSHED = "pushed"
 """The kind of sources whose pages come by `POST /api/pages`: there is nothing to follow."""
@@ -46,6 +48,8 @@ class Library:
     jobs: JobStore
     turn: Turn = nullcontext
     """For the jobs of a server."""
+    desk: Desk | None = None
+    """Research and what is kept of it."""
 
     def registered(self, name: str) -> RegisteredSource:
         """Raises `NotFoundError` with the names there are."""
@@ -116,7 +120,7 @@ async def open_library(settings: Settings, *, command: str, rebuild: bool = Fals
             ):
                 if rebuild:
                     registry.forget_cursors()
-                yield Library(backends=backends, registry=registry, jobs=jobs, turn=turn)
+                yield Library(backends=backends, registry=registry, jobs=jobs, turn=turn, desk=desk_over(backends))
         finally:
             await backends.close()
 

@@ -1,4 +1,4 @@
-"""The jobs that fill the store: following a source, reading it anew, single pages, forgetting a source."""
+"""The jobs that fill the store: following a source, reading it anew, single pages, forgetting a source, research."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ingestion.sanitize import clean_key, clean_text, clean_title
 from ingestion.sync import now
 from server.jobs import Report, Work, plain
 from server.library import PUSHED, Library
+from server.research_jobs import RESEARCH, research
 
 OpenLibrary = Callable[[], AbstractAsyncContextManager[Library]]
 """Opens the store for one job. A server, which has it open, hands out its own."""
@@ -28,7 +29,7 @@ OpenLibrary = Callable[[], AbstractAsyncContextManager[Library]]
 
 def work_on(open_library: OpenLibrary) -> Mapping[str, Work]:
     """By kind of job."""
-    kinds = {"sync": _sync, "retry": _retry, "pages": _pages, "forget": _forget}
+    kinds = {"sync": _sync, "retry": _retry, "pages": _pages, "forget": _forget, RESEARCH: research}
     return {kind: partial(_work, work, open_library) for kind, work in kinds.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import quote
 
@@ -12,13 +12,25 @@ import msgspec
 from msgspec import Struct
 
 from config.settings import Settings
-from graph.errors import DependencyDownError, DependencyFaultError, InputError, SettingsError, TrivetError
+from graph.errors import (
+    ConflictError,
+    DependencyDownError,
+    DependencyFaultError,
+    InputError,
+    NotFoundError,
+    SettingsError,
+    TrivetError,
+)
 from graph.jobs import ENDED
 from ingestion.report import Progress
 from server.http.library_views import JobView, Registered, SourceRequest, SourceView, SyncRequest
 from server.http.views import QueryRequest, QueryResponse, SearchRequest, SearchResponse
 
 JOB_SECONDS = 0.5
+SAME_HERE: Mapping[str, type[TrivetError]] = {
+    error.kind: error for error in (NotFoundError, ConflictError, SettingsError)
+}
+"""Problems that are the same error on this side, by the end of their type."""
 
 
 class RemoteKnowledge:
@@ -29,36 +41,36 @@ class RemoteKnowledge:
         self._client = client
 
     async def ask(self, request: QueryRequest) -> QueryResponse:
-        return msgspec.json.decode(await self._post("/api/query", request), type=QueryResponse)
+        return msgspec.json.decode(await self.post("/api/query", request), type=QueryResponse)
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        return msgspec.json.decode(await self._post("/api/search", request), type=SearchResponse)
+        return msgspec.json.decode(await self.post("/api/search", request), type=SearchResponse)
 
     async def add(self, request: SourceRequest) -> JobView:
-        return msgspec.json.decode(await self._post("/api/sources", request), type=Registered).job
+        return msgspec.json.decode(await self.post("/api/sources", request), type=Registered).job
 
     async def sync(self, name: str, request: SyncRequest) -> JobView:
-        return msgspec.json.decode(await self._post(f"/api/sources/{quote(name)}/sync", request), type=JobView)
+        return msgspec.json.decode(await self.post(f"/api/sources/{quote(name)}/sync", request), type=JobView)
 
     async def sources(self) -> list[SourceView]:
-        return msgspec.json.decode(await self._send("GET", "/api/sources"), type=list[SourceView])
+        return msgspec.json.decode(await self.send("GET", "/api/sources"), type=list[SourceView])
 
     async def forget(self, name: str) -> JobView:
-        return msgspec.json.decode(await self._send("DELETE", f"/api/sources/{quote(name)}"), type=JobView)
+        return msgspec.json.decode(await self.send("DELETE", f"/api/sources/{quote(name)}"), type=JobView)
 
     async def finished(self, job: JobView, on_progress: Callable[[Progress], None]) -> JobView:
         """The job once it has ended. It goes on if the command that waits for it does not."""
         while job.state not in ENDED:
             await asyncio.sleep(JOB_SECONDS)
-            job = msgspec.json.decode(await self._send("GET", f"/api/jobs/{job.id}"), type=JobView)
+            job = msgspec.json.decode(await self.send("GET", f"/api/jobs/{job.id}"), type=JobView)
             if job.progress:
                 on_progress(msgspec.convert(job.progress, Progress))
         return job
 
-    async def _post(self, path: str, request: Struct) -> bytes:
-        return await self._send("POST", path, msgspec.json.encode(request))
+    async def post(self, path: str, request: Struct) -> bytes:
+        return await self.send("POST", path, msgspec.json.encode(request))
 
-    async def _send(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    async def send(self, method: str, path: str, body: bytes | None = None) -> bytes:
         with_type = {"Content-Type": "application/json"} if body is not None else {}
         try:
             response = await self._client.request(method, path, content=body, headers=with_type)
@@ -100,9 +112,10 @@ def _client(url: str, settings: Settings, *, seconds: float) -> httpx.AsyncClien
 
 
 class _Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of RFC 9457's problem details that is shown."""
+    """The part of RFC 9457's problem details that is needed."""
 
     detail: str = ""
+    type: str = ""
 
 
 def _unreachable(url: str, error: Exception) -> TrivetError:
@@ -115,11 +128,15 @@ def _unreachable(url: str, error: Exception) -> TrivetError:
 def _problem(url: str, response: httpx.Response) -> TrivetError:
     """The server's own sentence, as the error it would have been here."""
     try:
-        said = msgspec.json.decode(response.content, type=_Problem).detail
+        problem = msgspec.json.decode(response.content, type=_Problem)
     except msgspec.MsgspecError:
-        said = f"HTTP {response.status_code}"
+        problem = _Problem(detail=f"HTTP {response.status_code}")
+    said = problem.detail
     if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         return SettingsError(f"The server at {url} holds the store and wants its API key; set server.api_key.")
+    kind = problem.type.rpartition(":")[2]
+    if kind in SAME_HERE:
+        return SAME_HERE[kind](said)
     if response.is_client_error:
         return InputError(said)
     return DependencyFaultError(f"The server at {url} says: {said}", dependency="server")

@@ -11,6 +11,7 @@ from graph.feedback import FeedbackStore
 from graph.protocols import ChatModel, Embedder
 from server.http.librarian import Librarian
 from server.model import Answer, AnswerEvent, Question, SearchResult
+from server.research.desk import Desk
 
 ESSENTIAL = frozenset({"store", "vectors"})
 """Without these there is no answer at all; without any other dependency there is a poorer one."""
@@ -31,6 +32,11 @@ class Answerer(Protocol):
     @property
     def librarian(self) -> Librarian | None:
         """Where the store is filled here too."""
+        ...
+
+    @property
+    def desk(self) -> Desk | None:
+        """Where there is research here too."""
         ...
 
     @property

@@ -22,6 +22,7 @@ from server.http.librarian import Librarian
 from server.librarian import JobLibrarian
 from server.library import open_library
 from server.model import Answer, AnswerEvent, Question, SearchResult
+from server.research.desk import Desk
 from server.search import search
 
 CHECK_SECONDS = 1.0
@@ -35,10 +36,15 @@ class BackendsAnswerer:
     """Passes everything on to the flow."""
 
     def __init__(
-        self, backends: Backends, librarian: Librarian | None = None, feedback: FeedbackStore | None = None
+        self,
+        backends: Backends,
+        librarian: Librarian | None = None,
+        feedback: FeedbackStore | None = None,
+        desk: Desk | None = None,
     ) -> None:
         self._backends = backends
         self.librarian = librarian
+        self.desk = desk
         self.feedback = feedback
         self.chat = backends.chat
         self.embedder = backends.embedder
@@ -88,7 +94,7 @@ async def open_answerer(settings: Settings) -> AsyncIterator[Answerer]:
         with closing(SqliteFeedback(settings.home / FEEDBACK_FILE)) as feedback:
             librarian.start()
             try:
-                yield BackendsAnswerer(backends, librarian, feedback)
+                yield BackendsAnswerer(backends, librarian, feedback, library.desk)
             finally:
                 await librarian.close()
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from graph.jobs import Job
 from graph.registry import RegisteredSource
+from server.research.plan import Plan
 
 
 class Librarian(Protocol):
@@ -36,6 +37,10 @@ class Librarian(Protocol):
     async def forget(self, name: str, *, key: str = "") -> Job: ...
     async def push(self, source: str, pages: Sequence[Mapping[str, Any]], gone: Sequence[str], *, key: str = "") -> Job:
         """Pages that are given, not fetched; `gone`: keys of those to remove."""
+        ...
+
+    async def research(self, plan: Plan, *, key: str = "") -> Job:
+        """The topics it names must be there."""
         ...
 
     async def jobs(self, limit: int) -> Sequence[Job]: ...

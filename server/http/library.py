@@ -44,14 +44,14 @@ class LibraryController(Controller):
     @get("/sources", summary="What is followed", responses=PROBLEMS)
     async def sources(self, serving: ServingDependency) -> list[SourceView]:
         """By name."""
-        return [view_source(source) for source in await _librarian(serving).sources()]
+        return [view_source(source) for source in await librarian_of(serving).sources()]
 
     @post("/sources", status_code=202, summary="Read a wiki, and follow it", responses=PROBLEMS)
     async def add(
         self, data: JSONBody[SourceRequest], serving: ServingDependency, key: IdempotencyKey = ""
     ) -> Registered:
         """A URL, or a path on the server's machine. The kind is found by looking."""
-        source, job = await _librarian(serving).add(
+        source, job = await librarian_of(serving).add(
             data.location,
             name=data.name,
             kind=data.kind,
@@ -68,7 +68,7 @@ class LibraryController(Controller):
         self, name: FromPath[str], data: JSONBody[SyncRequest], serving: ServingDependency, key: IdempotencyKey = ""
     ) -> JobView:
         """From the source's own feed, where it has one that reaches back far enough."""
-        librarian = _librarian(serving)
+        librarian = librarian_of(serving)
         if data.failed:
             return view_job(await librarian.retry(name, key=key))
         return view_job(await librarian.sync(name, whole=data.whole, key=key))
@@ -78,37 +78,37 @@ class LibraryController(Controller):
     )
     async def forget(self, name: FromPath[str], serving: ServingDependency, key: IdempotencyKey = "") -> JobView:
         """Its pages are removed everywhere."""
-        return view_job(await _librarian(serving).forget(name, key=key))
+        return view_job(await librarian_of(serving).forget(name, key=key))
 
     @post("/pages", status_code=202, summary="Store pages that are given", responses=PROBLEMS)
     async def push(self, data: JSONBody[PagesRequest], serving: ServingDependency, key: IdempotencyKey = "") -> JobView:
         """For a wiki that pushes its edits itself. A page of the same key is replaced."""
         pages = [msgspec.to_builtins(page) for page in data.pages]
-        return view_job(await _librarian(serving).push(data.source, pages, data.gone, key=key))
+        return view_job(await librarian_of(serving).push(data.source, pages, data.gone, key=key))
 
     @delete("/pages/{source:str}/{page:path}", status_code=202, summary="Remove a page", responses=PROBLEMS)
     async def remove(
         self, source: FromPath[str], page: FromPath[str], serving: ServingDependency, key: IdempotencyKey = ""
     ) -> JobView:
         """By its key. It comes back with the next whole reading of a source that still has it."""
-        return view_job(await _librarian(serving).push(source, [], [page.removeprefix("/")], key=key))
+        return view_job(await librarian_of(serving).push(source, [], [page.removeprefix("/")], key=key))
 
     @get("/jobs", summary="The newest jobs", responses=PROBLEMS)
     async def jobs(
         self, serving: ServingDependency, limit: Annotated[int, QueryParameter(ge=1, le=1000)] = 100
     ) -> list[JobView]:
         """The newest first."""
-        return [view_job(job) for job in await _librarian(serving).jobs(limit)]
+        return [view_job(job) for job in await librarian_of(serving).jobs(limit)]
 
     @get("/jobs/{job_id:str}", summary="How a job goes", responses=PROBLEMS | UNKNOWN)
     async def job(self, job_id: FromPath[str], serving: ServingDependency) -> JobView:
         """Its state, progress and result."""
-        return view_job(await _librarian(serving).job(job_id))
+        return view_job(await librarian_of(serving).job(job_id))
 
     @delete("/jobs/{job_id:str}", status_code=202, summary="Cancel a job", responses=PROBLEMS | UNKNOWN)
     async def cancel(self, job_id: FromPath[str], serving: ServingDependency) -> JobView:
         """One that runs stops within seconds; what it has stored stays."""
-        return view_job(await _librarian(serving).cancel(job_id))
+        return view_job(await librarian_of(serving).cancel(job_id))
 
     @get(
         "/jobs/{job_id:str}/events",
@@ -118,8 +118,8 @@ class LibraryController(Controller):
     )
     async def events(self, job_id: FromPath[str], request: ApiRequest, serving: ServingDependency) -> Stream:
         """Server-sent events: `job` whenever something has changed; the last one is of a job that has ended."""
-        await _librarian(serving).job(job_id)
-        items = await serving.begin(request, _librarian(serving).watch(job_id))
+        await librarian_of(serving).job(job_id)
+        items = await serving.begin(request, librarian_of(serving).watch(job_id))
         return event_stream(_encoded(items))
 
 
@@ -136,7 +136,7 @@ async def _encoded(items: AsyncGenerator[Job | Ping | Fault, None]) -> AsyncGene
                     return
 
 
-def _librarian(serving: ServingDependency) -> Librarian:
+def librarian_of(serving: ServingDependency) -> Librarian:
     if serving.answerer.librarian is None:
         raise NotFoundError("This server only answers questions; its store is filled elsewhere.")
     return serving.answerer.librarian

@@ -73,11 +73,13 @@ class SourceView(Struct, frozen=True, kw_only=True):
 
 
 class JobView(Struct, frozen=True, kw_only=True):
-    """A piece of work; `result` is the ingestion's report."""
+    """A piece of work; `result` is the report of the ingestion, or of the research on `topics` (slugs; none: the
+    queue)."""
 
     id: str
     kind: str
     source: str
+    topics: tuple[str, ...]
     state: JobState
     progress: Mapping[str, Any]
     result: Mapping[str, Any]
@@ -114,6 +116,7 @@ def view_job(job: Job) -> JobView:
         id=job.id,
         kind=job.kind,
         source=str(job.payload.get("source", "")),
+        topics=tuple(job.payload.get("topics", ())),
         state=job.state,
         progress=job.progress,
         result=job.result,

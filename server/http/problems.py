@@ -29,6 +29,7 @@ from graph.errors import (
     StoreError,
     TrivetError,
 )
+from server.research.desk import NotSetUpError
 
 log = structlog.get_logger(__name__)
 
@@ -89,6 +90,7 @@ STATUSES: tuple[tuple[type[TrivetError], int], ...] = (
     (UnauthorizedError, 401),
     (NotFoundError, 404),
     (ConflictError, 409),
+    (NotSetUpError, 409),
     (InputError, 400),
     (TooBusyError, 503),
     (StoppingError, 503),

@@ -17,6 +17,11 @@ PAGES = [
     ("config", "docs"),
     ("domains", "check"),
     ("domains", "list"),
+    *(("research", name) for name in ("add", "list", "run", "deep", "show", "delete")),
+    *(
+        ("knowledge", name)
+        for name in ("list", "show", "keep", "edit", "reject", "delete", "undo", "finish", "review")
+    ),
 ]
 
 

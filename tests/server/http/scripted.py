@@ -24,6 +24,7 @@ from server.model import (
     SearchResult,
     TextEvent,
 )
+from server.research.desk import Desk
 from tests.fake_feedback import FakeFeedback
 from tests.fakes import HashEmbedder
 
@@ -121,6 +122,7 @@ class ScriptedAnswerer:
 
     chat: ScriptedChat | None = None
     librarian: Librarian | None = None
+    desk: Desk | None = None
     feedback: FeedbackStore | None = field(default_factory=FakeFeedback)
     personas: tuple[str, ...] = ("neutral", "teacher")
     embedder: HashEmbedder = field(default_factory=lambda: HashEmbedder(8))

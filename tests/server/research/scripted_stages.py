@@ -8,6 +8,7 @@ from typing import Any
 
 from graph.errors import TrivetError
 from graph.research import Fact, KeptPassage, ResearchPage, ResearchStore, Topic, TopicState
+from server.research.facts import fact_id
 from server.research.run import Gathered, Report
 from tests.fake_research import FakeResearch
 
@@ -62,7 +63,7 @@ class ScriptedStages:
         self.before_extraction()
         self.store.move_topic(topic.slug, TopicState.EXTRACTING)
         for page in self.store.pages(topic.slug):
-            self.store.add_facts([fact_of(topic.slug, page.url)])
+            self.store.add_facts([fact_of(topic.slug, page.url, topic.category)])
         self.store.move_topic(topic.slug, TopicState.REVIEW)
 
     def _begin(self, stage: str) -> None:
@@ -89,8 +90,9 @@ def passage_of(slug: str, url: str) -> KeptPassage:
     )
 
 
-def fact_of(slug: str, url: str) -> Fact:
-    return Fact(id=f"{slug}@{url}", topic=slug, category="general", text="It is so.", quote="It is so.", url=url)
+def fact_of(slug: str, url: str, category: str = "general") -> Fact:
+    text = f"Page {url[8]} says that it is so."
+    return Fact(id=fact_id(slug, url, text), topic=slug, category=category, text=text, quote=text, url=url)
 
 
 class Mortal:
