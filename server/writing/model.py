@@ -61,6 +61,8 @@ class SectionTokens:
     """What the prompt left for the model's words; `prompt + answer` is never more than `window`."""
     window: int = 0
     """Of the model; 0 without one."""
+    broad: int = 0
+    """Of the first section: what its context would be, did all that was found for it belong to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
