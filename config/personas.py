@@ -47,7 +47,8 @@ class Persona(Section):
         min_length=1, description="ISO 639-1 code → what it says when it does not know."
     )
     source_weights: dict[Origin, Annotated[float, Field(ge=0, le=1)]] = Field(
-        default_factory=dict, description="Origin of evidence → weight; 1 where nothing is said."
+        default_factory=dict,
+        description="Origin of evidence → weight; where nothing is said, 1 or what [knowledge] says.",
     )
     temperature: float = Field(0.2, ge=0, le=2, description="Of the model, unless the request says otherwise.")
     length: int = Field(700, ge=16, le=100_000, description="Upper size of an answer in the model's tokens.")

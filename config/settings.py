@@ -138,6 +138,17 @@ class SearchSettings(Section):
     dedup_cosine: float = Field(0.92, ge=0, le=1, description="Passages at least this similar are one.")
 
 
+class KnowledgeSettings(Section):
+    """[knowledge]"""
+
+    kept_limit: int = Field(
+        5, ge=0, le=100, description="Passages of research, of approved facts and of evergreen ones that enter fusion."
+    )
+    research_weight: float = Field(1.0, ge=0, le=1, description="Weight of research's passages beside the wiki's 1.")
+    knowledge_weight: float = Field(0.85, ge=0, le=1, description="Weight of facts that a person approved.")
+    evergreen_weight: float = Field(0.7, ge=0, le=1, description="Weight of approved facts that help with any topic.")
+
+
 class VectorSettings(Section):
     """[vectors]"""
 
@@ -351,6 +362,7 @@ class Settings(Section):
     embedder: EmbedderSettings = EmbedderSettings()
     rerank: RerankSettings = RerankSettings()
     search: SearchSettings = SearchSettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     vectors: VectorSettings = VectorSettings()
     graph: GraphSettings = GraphSettings()
     web: WebSettings = WebSettings()

@@ -328,7 +328,7 @@ class Evidence:
     heading_path: tuple[str, ...] = ()
     source: str = ""
     origin: str = "wiki"
-    """"wiki" or "web"."""
+    """"wiki", "web", or what was kept of it: "research", "knowledge", "evergreen"."""
     page_id: str = ""
     score: float = 0.0
     modified: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
@@ -16,10 +16,12 @@ from config.settings import SearchSettings
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, SearchFilter, StoredChunk, VectorRankings
 from graph.names import words
-from graph.protocols import StateStore
+from graph.protocols import StateStore, VectorStore
+from graph.research import KeptPassage
 from server.backends import Backends
 from server.fusion import fuse_stages
-from server.graph_leg import Exploration, path_to
+from server.graph_leg import Exploration
+from server.kept_leg import KeptHits
 from server.legs import guarded
 from server.noise import length_weight, level_run
 from server.web.leg import WebPassage
@@ -32,11 +34,10 @@ LIVE_MOST = 2_000
 """How far down the graph's ranking a narrow filter is followed, and the vectors' one a filter by date."""
 VECTORS_SECONDS = 1.0
 """For reading the vectors of a few candidates, which takes milliseconds."""
-UNNAMED = "…"
-"""In a path, what the filter leaves out."""
 REPEAT_WEIGHT = 0.5
 """Behind every place of one ranking: 1/61 halved is less than 1/100."""
 NO_WEIGHTS: Mapping[Origin, float] = {}
+NOTHING_KEPT = KeptHits()
 COPY_SHARE = 0.9
 """Jaccard similarity of word sets above which two texts without vectors are one."""
 COPY_LEAST = 0.3
@@ -46,11 +47,11 @@ Arabic is alike (on xquad it dropped the right passage of every eleventh Arabic 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A hit with what it stands for: a live chunk of the wiki, or a passage of the web."""
+    """A hit with what it stands for: a live chunk of the wiki, a passage of the web, or one that was kept of it."""
 
     hit: Hit
     chunk: StoredChunk | None = None
-    passage: WebPassage | None = None
+    passage: WebPassage | KeptPassage | None = None
 
     @property
     def text(self) -> str:
@@ -144,28 +145,36 @@ async def candidates_of(
     *,
     k: int,
     weights: Mapping[Origin, float] = NO_WEIGHTS,
+    kept: KeptHits = NOTHING_KEPT,
 ) -> list[Candidate]:
     """Both stages merged (stage 2), with their texts; chunks that are no longer live are left out.
 
-    `weights`: the persona's, of each origin; 1 where nothing is said.
+    `weights`: the persona's, of each origin; where it says nothing, 1, or what the settings say of what is kept. Of
+    equal hits those of the wiki come first.
     """
     web = dict(zip(_web_keys(passages), passages, strict=True))
     stored = await asyncio.to_thread(backends.state.chunks, [hit.key for hit in wiki])
     live = [hit for hit in wiki if hit.key in stored]
     merged = fuse_stages(live, [Scored(key=key, score=1.0 / (1 + n)) for n, key in enumerate(web)], k=k)
-    merged = by_trust(merged, {key: passage.url for key, passage in web.items()}, weights, backends.domains)
-    found = [Candidate(hit=hit, chunk=stored.get(hit.key), passage=web.get(hit.key)) for hit in merged]
+    pages: dict[str, WebPassage | KeptPassage] = {**web, **kept.passages}
+    origins: dict[str, Origin] = {
+        **dict.fromkeys(web, "web"),
+        **{key: each.origin for key, each in kept.passages.items()},
+    }
+    factors = {key: weights.get(origin, kept.weights.get(origin, 1.0)) for key, origin in origins.items()}
+    factors |= {key: weights.get("wiki", 1.0) for key in stored}
+    urls = {key: page.url for key, page in pages.items()}
+    merged = by_trust([*merged, *kept.hits], urls, factors, backends.domains)
+    found = [Candidate(hit=hit, chunk=stored.get(hit.key), passage=pages.get(hit.key)) for hit in merged]
     return await asyncio.to_thread(noise_last, found, backends.settings.search)
 
 
-def by_trust(
-    hits: Sequence[Hit], urls: Mapping[str, str], weights: Mapping[Origin, float], domains: Domains
-) -> list[Hit]:
-    """Source weights × domain trust. `urls`: key → URL of those from the web; all others are of the wiki."""
+def by_trust(hits: Sequence[Hit], urls: Mapping[str, str], factors: Mapping[str, float], domains: Domains) -> list[Hit]:
+    """Source weights × domain trust. `urls`: key → URL of those from the web, now or when they were kept."""
     verdicts = {key: domains.judge(url) for key, url in urls.items()}
-    factors = {hit.key: weights.get("wiki", 1.0) for hit in hits}
-    factors |= {key: weights.get("web", 1.0) * verdict.boost for key, verdict in verdicts.items()}
-    return [_of_category(hit, verdicts) for hit in weighted(hits, factors)]
+    trust = {key: verdict.boost for key, verdict in verdicts.items()}
+    products = {hit.key: factors.get(hit.key, 1.0) * trust.get(hit.key, 1.0) for hit in hits}
+    return [_of_category(hit, verdicts) for hit in weighted(hits, products)]
 
 
 def _of_category(hit: Hit, verdicts: Mapping[str, Verdict]) -> Hit:
@@ -217,10 +226,21 @@ async def drop_duplicates(candidates: Sequence[Candidate], backends: Backends) -
 
     Where the vectors cannot be had now, the words alone decide: what the legs have found stands.
     """
-    keys = [candidate.hit.key for candidate in candidates if candidate.chunk is not None]
-    asked = backends.vectors.vectors(WIKI, keys)
+    asked = _vectors_of(candidates, backends.vectors)
     known = await guarded("dedup", asked, seconds=VECTORS_SECONDS, breaker=backends.breakers.get(Leg.VECTOR))
     return await asyncio.to_thread(without_copies, candidates, known.found or {}, backends.settings.search.dedup_cosine)
+
+
+async def _vectors_of(candidates: Sequence[Candidate], store: VectorStore) -> dict[str, NDArray[np.float32]]:
+    """Each from the collection it lies in; a passage that was fetched just now has none."""
+    keys: dict[str, list[str]] = {}
+    for candidate in candidates:
+        if candidate.chunk is not None:
+            keys.setdefault(WIKI, []).append(candidate.hit.key)
+        elif isinstance(candidate.passage, KeptPassage):
+            keys.setdefault(candidate.passage.collection, []).append(candidate.hit.key)
+    found = await asyncio.gather(*(store.vectors(collection, asked) for collection, asked in keys.items()))
+    return {key: vector for known in found for key, vector in known.items()}
 
 
 def without_copies(
@@ -257,38 +277,3 @@ def _same(
     if first is not None and second is not None:
         return share >= COPY_LEAST and float(first @ second) >= threshold
     return share >= COPY_SHARE
-
-
-def with_paths(
-    candidates: Sequence[Candidate], exploration: Exploration | None, state: StateStore, where: SearchFilter
-) -> list[Candidate]:
-    """Candidates that say from which entities, over which pages, the graph came to them.
-
-    The walk goes over all pages; those that the filter leaves out, or that are no longer live, are not named.
-    """
-    if exploration is None:
-        return list(candidates)
-    paths = {c.hit.key: path_to(exploration, c.hit.key) for c in candidates if c.chunk is not None}
-    places = {step for _, steps in paths.values() for step in steps}
-    titles = {key: stored.title for key, stored in state.chunks(sorted(places)).items() if matches(stored, where)}
-    explained = []
-    for candidate in candidates:
-        entities, steps = paths.get(candidate.hit.key, ((), ()))
-        named = [*_named(steps, titles)]
-        if candidate.chunk is not None and named:
-            named.append(candidate.chunk.title)
-        shown = tuple(name for place, name in enumerate(named) if place == 0 or name != named[place - 1])
-        provenance = replace(candidate.hit.provenance, entities=entities, path=shown)
-        explained.append(replace(candidate, hit=replace(candidate.hit, provenance=provenance)))
-    return explained
-
-
-def _named(steps: Sequence[str], titles: Mapping[str, str]) -> Iterator[str]:
-    """`steps`: names of entities with ids of chunks between them. An entity with no page to be named on either side is
-    none that this reader could know."""
-    for place, step in enumerate(steps):
-        if place % 2:
-            yield titles.get(step, UNNAMED)
-        else:
-            beside = [chunk for chunk in steps[max(0, place - 1) : place + 2 : 2] if chunk in titles]
-            yield step if beside or place in (0, len(steps) - 1) else UNNAMED

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from config.settings import SearchSettings
 from graph.model import Evidence, StoredChunk
 from graph.protocols import StateStore
+from graph.research import KeptPassage
 from server.candidates import Candidate
 
 
@@ -77,8 +78,8 @@ def _of_passage(number: int, candidate: Candidate) -> Evidence:
         title=passage.title,
         url=passage.url,
         text=passage.text,
-        source=passage.engine,
-        origin="web",
+        source=passage.topic if isinstance(passage, KeptPassage) else passage.engine,
+        origin=passage.origin if isinstance(passage, KeptPassage) else "web",
         page_id=passage.url,
         score=candidate.hit.score,
         modified=passage.published,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OK = "ok"
 OFF = "off"
+FILTERED = f"{OFF}: a filter is set, which only pages of the wiki can pass"
+"""A page of the web has no source, category or type, and mostly neither a language nor a date that can be relied on."""
 LATE_SECONDS = 20.0
 """How long a leg goes on that was too late for its question."""
 log = structlog.get_logger()

@@ -39,6 +39,7 @@ from graph.sqlite_tokens import SqliteTokens
 from graph.vectors_with_tokens import VectorsWithTokens
 from server.backends import Backends
 from server.graph_leg import WalkCache
+from server.kept_leg import KNOWLEDGE
 from server.open_models import open_chat, open_embedder, open_reranker, open_token_embedder
 from server.research.shelf import Shelf, note_all
 from server.web.fetcher import WebFetcher
@@ -195,6 +196,7 @@ def breakers_of(stamp: HomeStamp) -> dict[str, Breaker]:
     breakers: dict[str, Breaker] = {"llm": Breaker("llm")}
     if stamp.vectors != "edge":
         breakers[Leg.VECTOR] = Breaker("qdrant")
+        breakers[KNOWLEDGE] = Breaker("qdrant")
     if stamp.graph != "sqlite":
         breakers[Leg.GRAPH] = Breaker("neo4j")
     return breakers

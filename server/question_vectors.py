@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -29,20 +30,38 @@ class QuestionVectors:
     def __init__(self, most: int = QUESTIONS_KEPT) -> None:
         self._most = most
         self._kept: OrderedDict[str, QuestionVector] = OrderedDict()
+        self._asked: dict[str, tuple[asyncio.Task[QuestionVector], list[None]]] = {}
+        """Being embedded now, and an entry for each who waits for it."""
 
     async def of(self, question: str, embedder: Embedder) -> QuestionVector:
-        """Raises the embedder's `DependencyError`."""
+        """Legs that ask at once share one call, which ends with the last that waits. Raises the embedder's
+        `DependencyError`."""
         if found := self._kept.get(question):
             self._kept.move_to_end(question)
             return found
-        sparse = None
-        if isinstance(embedder, SparseEmbedder):
-            dense, sparse = await embedder.embed_question_both(question)
-        else:
-            dense = await embedder.embed_question(question)
-        dense.flags.writeable = False
-        made = QuestionVector(dense, sparse)
+        if question not in self._asked:
+            self._asked[question] = (asyncio.create_task(_embedded(question, embedder)), [])
+        task, waiting = self._asked[question]
+        waiting.append(None)
+        try:
+            made = await asyncio.shield(task)
+        finally:
+            waiting.pop()
+            if self._asked.get(question) == (task, waiting) and (task.done() or not waiting):
+                del self._asked[question]
+            if not waiting and not task.done():
+                task.cancel()
         self._kept[question] = made
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return made
+
+
+async def _embedded(question: str, embedder: Embedder) -> QuestionVector:
+    sparse = None
+    if isinstance(embedder, SparseEmbedder):
+        dense, sparse = await embedder.embed_question_both(question)
+    else:
+        dense = await embedder.embed_question(question)
+    dense.flags.writeable = False
+    return QuestionVector(dense, sparse)

@@ -3,7 +3,8 @@
 question ─ language ─ core keywords
    ├─ vector leg   dense + BM25, fused by score ──────┐ stage 1 → wiki ranking ─┐
    ├─ graph leg    keywords → entities → PageRank ────┘                         │ stage 2
-   └─ web leg      SearXNG → fetch → passages ──────────────────────────────────┘
+   ├─ web leg      SearXNG → fetch → passages ──────────────────────────────────┤
+   └─ kept leg     research, approved facts: where they would stand in the wiki ┘
 merged ─ source weights × domain trust ─ noise last ─ semantic dedup ─ cross-encoder
    ─ a page's share ─ neighbours ─ confidence zone
 """
@@ -19,20 +20,24 @@ from graph.model import Hit, Leg, Scored, SearchFilter, VectorRankings
 from ingestion.language import detect_language
 from server.answer.gate import check_question
 from server.backends import Backends
-from server.candidates import LIVE_MOST, candidates_of, dated, drop_duplicates, live_only, with_paths
+from server.candidates import LIVE_MOST, candidates_of, dated, drop_duplicates, live_only
 from server.evidence import evidence_of
 from server.fusion import annotate, convex_combination, reciprocal_rank_fusion
 from server.graph_leg import Exploration, explore, spread
-from server.legs import OFF, LegResult, Stopwatch, guarded
+from server.kept_leg import KNOWLEDGE, Kept, kept_hits, kept_leg
+from server.legs import FILTERED, OFF, LegResult, Stopwatch, guarded
 from server.model import Question, SearchResult
 from server.noise import above_threshold
+from server.paths import with_paths
 from server.rerank.order import confidence_zone, reranked
 from server.web.leg import WebPassage, web_passages
 
-FILTERED = f"{OFF}: a filter is set, which only pages of the wiki can pass"
-"""A page of the web has no source, category or type, and mostly neither a language nor a date that can be relied on."""
 SCORED_DEPTH = 4
 """How much deeper both lists go where their scores are added, so that a hit of one has its score in the other."""
+
+
+VectorFound = LegResult[tuple[VectorRankings, str]]
+WebFound = LegResult[tuple[list[WebPassage], list[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +68,18 @@ async def search(question: Question, backends: Backends) -> SearchResult:
     language = await asyncio.to_thread(detect_language, question.text, default="")
 
     with watch.stage("legs"):
-        vector, graph, web = await run_legs(question, language, backends)
-    legs = {Leg.VECTOR.value: vector.status, Leg.GRAPH.value: graph.status, Leg.WEB.value: web.status}
+        (vector, graph, web), kept = await asyncio.gather(
+            run_legs(question, language, backends), kept_leg(question, backends)
+        )
+    legs = statuses(vector, graph, web, kept)
 
     with watch.stage("fusion"):
-        rankings, note = vector.found or (None, "")
-        if note:
-            legs[Leg.VECTOR.value] += f" ({note})"
+        rankings = vector.found[0] if vector.found else None
         wiki = await fuse_wiki(question, rankings, graph.found, backends)
-        passages, notes = web.found or ([], [])
-        if notes:
-            legs[Leg.WEB.value] += f" ({'; '.join(notes)})"
+        passages = web.found[0] if web.found else []
         k = backends.settings.search.rrf_k
-        candidates = await candidates_of(wiki.hits, passages, backends, k=k, weights=weights)
+        beside = kept_hits(kept.found, rankings, backends.settings.knowledge, k=k)
+        candidates = await candidates_of(wiki.hits, passages, backends, k=k, weights=weights, kept=beside)
 
     with watch.stage("rerank"):
         candidates = await drop_duplicates(candidates, backends)
@@ -110,11 +114,21 @@ async def search(question: Question, backends: Backends) -> SearchResult:
     )
 
 
+def statuses(
+    vector: VectorFound, graph: LegResult[Exploration], web: WebFound, kept: LegResult[Kept]
+) -> dict[str, str]:
+    """What is said of each leg, with what is amiss where it has found something all the same."""
+    legs = {Leg.VECTOR.value: vector.status, Leg.GRAPH.value: graph.status, Leg.WEB.value: web.status}
+    notes = {Leg.VECTOR.value: vector.found[1] if vector.found else ""}
+    notes[Leg.WEB.value] = "; ".join(web.found[1]) if web.found else ""
+    if kept.status:
+        legs[KNOWLEDGE], notes[KNOWLEDGE] = kept.status, kept.found.note if kept.found else ""
+    return legs | {leg: f"{legs[leg]} ({note})" for leg, note in notes.items() if note}
+
+
 async def run_legs(
     question: Question, language: str, backends: Backends
-) -> tuple[
-    LegResult[tuple[VectorRankings, str]], LegResult[Exploration], LegResult[tuple[list[WebPassage], list[str]]]
-]:
+) -> tuple[VectorFound, LegResult[Exploration], WebFound]:
     """The three legs at once, each with its own deadline."""
     limits, breakers = backends.settings.search, backends.breakers
     explored = explore(
@@ -162,9 +176,7 @@ async def vector_leg(question: Question, backends: Backends) -> tuple[VectorRank
     return replace(rankings, fused=rankings.fused[:limit]), note
 
 
-async def web_leg(
-    question: Question, language: str, backends: Backends
-) -> LegResult[tuple[list[WebPassage], list[str]]]:
+async def web_leg(question: Question, language: str, backends: Backends) -> WebFound:
     """Passages of web pages, in the search engine's order."""
     settings = backends.settings
     if backends.web is None or not question.use_web or settings.search.web_limit == 0:

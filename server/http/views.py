@@ -120,7 +120,8 @@ class ProvenanceView(Struct, frozen=True, kw_only=True):
 class EvidenceView(Struct, frozen=True, kw_only=True):
     """A passage an answer may rest on. `key`, `page_id`, `context` and `provenance` are there with `explain`.
 
-    `url` is empty where there is none that can be followed.
+    `url` is empty where there is none that can be followed. `origin`: `wiki`, `web`, or what is kept of it: `research`,
+    `knowledge` (approved by a person), `evergreen` (the same, of use with any topic); `source` is then the topic.
     """
 
     number: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -45,3 +47,50 @@ async def test_what_is_kept_cannot_be_changed() -> None:
     found = await QuestionVectors().of("a lamp", HashEmbedder())
     with pytest.raises(ValueError, match="read-only"):
         found.dense[0] = 1
+
+
+class WaitingEmbedder(CountingEmbedder):
+    """Answers when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.cut = 0
+
+    async def embed_question(self, question: str) -> NDArray[np.float32]:
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cut += 1
+            raise
+        return await super().embed_question(question)
+
+
+async def test_who_asks_at_once_shares_one_call() -> None:
+    embedder, vectors = WaitingEmbedder(), QuestionVectors()
+    legs = [asyncio.create_task(vectors.of("a lamp", embedder)) for _ in range(3)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    legs[0].cancel()
+    await asyncio.wait(legs[:1])
+    embedder.go.set()
+    assert (await legs[1]).dense is (await legs[2]).dense
+    assert embedder.asked == ["a lamp"]
+    embedder.down = True
+    failed = await asyncio.gather(*(vectors.of("a reef", embedder) for _ in range(2)), return_exceptions=True)
+    assert [type(each) for each in failed] == [DependencyDownError] * 2
+    assert embedder.asked == ["a lamp", "a reef"]
+
+
+async def test_the_call_ends_with_the_last_who_waits_for_it() -> None:
+    embedder, vectors = WaitingEmbedder(), QuestionVectors()
+    legs = [asyncio.create_task(vectors.of("a lamp", embedder)) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    legs[0].cancel()
+    await asyncio.sleep(0.01)
+    assert embedder.cut == 0
+    legs[1].cancel()
+    await asyncio.sleep(0.01)
+    assert embedder.cut == 1
+    embedder.go.set()
+    assert (await vectors.of("a lamp", embedder)).dense.any()

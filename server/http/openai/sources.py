@@ -35,7 +35,7 @@ class FoundSource(Struct, frozen=True, kw_only=True):
     date: str | None
     snippet: str
     source: str
-    """"wiki" or "web"."""
+    """"wiki", "web", "research", "knowledge" or "evergreen"."""
 
 
 class SourceName(Struct, frozen=True, kw_only=True):
