@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from config.settings import Settings
 from graph.graph_model import GraphCounts
-from graph.home import SOURCES_FILE, STATE_FILE, TOKENS_FILE, Holder, HomeLock, HomeStamp
+from graph.home import RESEARCH_FILE, SOURCES_FILE, STATE_FILE, TOKENS_FILE, Holder, HomeLock, HomeStamp
 from graph.model import PageType
 from graph.registry import DeadLetter, RegisteredSource
+from graph.research import TopicState
 from graph.sqlite_registry import SqliteRegistry
+from graph.sqlite_research import SqliteResearch
 from graph.sqlite_state import SqliteState
 from server.open import open_graph
 
@@ -45,6 +47,10 @@ class StoreStatus:
     unfinished: int = 0
     """Chunks of a batch that is being written, or was cut short; the next ingestion finishes it."""
     bytes: int = 0
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """Topics of research by state."""
+    kept: Mapping[str, int] = field(default_factory=dict)
+    """Facts that answer questions, by collection."""
     token_bytes: int = 0
     """Of these, what late interaction's token vectors take; it stays when that is switched off."""
 
@@ -54,8 +60,9 @@ async def status_of(settings: Settings) -> StoreStatus:
     home = settings.home
     holder = HomeLock.holder(home)
     stamp = HomeStamp.read(home)
+    topics, kept = await asyncio.to_thread(_read_research, home)
     if stamp is None or not (home / STATE_FILE).exists():
-        return StoreStatus(home=str(home), holder=holder, stamp=stamp, counts=None)
+        return StoreStatus(home=str(home), holder=holder, stamp=stamp, counts=None, topics=topics, kept=kept)
     sources, unfinished = await asyncio.to_thread(_read_state, home)
     graph = open_graph(settings, stamp)
     try:
@@ -70,6 +77,8 @@ async def status_of(settings: Settings) -> StoreStatus:
         sources=sources,
         failed=tuple(await asyncio.to_thread(dead_letters, home)),
         unfinished=unfinished,
+        topics=topics,
+        kept=kept,
         bytes=_size(home, "*"),
         token_bytes=_size(home, f"{TOKENS_FILE}*"),
     )
@@ -105,6 +114,16 @@ def _read_state(home: Path) -> tuple[tuple[SourceStatus, ...], int]:
     return tuple(
         SourceStatus(name=name, pages=pages[name], redirects=redirects[name], chunks=chunks[name]) for name in names
     ), unfinished
+
+
+def _read_research(home: Path) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    if not (home / RESEARCH_FILE).exists():
+        return {}, {}
+    with closing(SqliteResearch(home / RESEARCH_FILE)) as store:
+        states = Counter(topic.state.value for topic in store.topics())
+        kept = [name for name, origin in store.collections().items() if origin != "research"]
+        facts = {name: len(store.passages(sorted(store.ids(name)))) for name in sorted(kept)}
+    return {state.value: states[state.value] for state in TopicState if states[state.value]}, facts
 
 
 def _size(home: Path, pattern: str) -> int:

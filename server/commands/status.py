@@ -47,7 +47,7 @@ def _print(status: StoreStatus, server: Readiness | None, out: Printer) -> None:
         rows.append(("server", f"{server.status}{f' ({details})' if details else ''}"))
     counts, stamp = status.counts, status.stamp
     if counts is None or stamp is None:
-        out.pairs([*rows, ("store", "empty; fill it with `trivet ingest PATH`")])
+        out.pairs([*rows, ("store", "empty; fill it with `trivet ingest PATH`"), *_of_research(status)])
         return
     rows += [
         ("model", f"{stamp.embedding_model}, {stamp.dimension} dimensions"),
@@ -60,6 +60,7 @@ def _print(status: StoreStatus, server: Readiness | None, out: Printer) -> None:
             f"{counts.entities:,} entities, {counts.mentions:,} mentions, {counts.links:,} links, "
             f"{counts.categories:,} categories",
         ),
+        *_of_research(status),
         ("disk", f"{status.bytes / 1e6:,.1f} MB{_of_tokens(status)}"),
     ]
     if status.failed:
@@ -67,6 +68,12 @@ def _print(status: StoreStatus, server: Readiness | None, out: Printer) -> None:
     if status.unfinished:
         rows.append(("unfinished", f"{status.unfinished:,} chunks of a batch under way or cut short"))
     out.pairs(rows)
+
+
+def _of_research(status: StoreStatus) -> list[tuple[str, str]]:
+    topics = ", ".join(f"{count:,} {state}" for state, count in status.topics.items())
+    kept = ", ".join(f"{count:,} in {name}" for name, count in status.kept.items())
+    return [(name, said) for name, said in (("topics", topics), ("facts", kept)) if said]
 
 
 def _of_tokens(status: StoreStatus) -> str:
