@@ -15,7 +15,7 @@ from server.writing.model import PlannedSection, WritingRequest
 MOST_SECTIONS = 50
 HEADING_CHARS = 200
 MOST_RESULTS = 50
-MARK = re.compile(r"\s{0,20}(?:#{1,6}(?=\s|$)|[-*+•](?=\s|$)|\d{1,3}[.)](?=\s|$))")
+MARK = re.compile(r"\A\s{0,20}(?:#{1,6}(?=\s|$)|[-*+•](?=\s|$)|\d{1,3}[.)](?=\s|$))")
 """What a list or a heading begins with in Markdown."""
 
 
