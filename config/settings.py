@@ -123,8 +123,12 @@ class SearchSettings(Section):
     dense_weight: float = Field(
         0.6, ge=0, le=1, description="Share of the dense score in the vector leg's, beside BM25's, with those weights."
     )
-    dense_floor: float = Field(
-        0.4, ge=-1, lt=1, description="Cosine that counts as nothing there; for BGE-type models."
+    dense_floor: float | None = Field(
+        None,
+        ge=-1,
+        lt=1,
+        description="Cosine that counts as nothing there; by default what is known of the model: 0.7 for E5, else 0.4, "
+        "as for BGE.",
     )
     graph_weight: float = Field(
         1000.0, ge=0, le=10_000, description="Weight of the graph ranking then, beside 1 for the vector ranking."

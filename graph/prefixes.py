@@ -1,10 +1,12 @@
-"""What embedding models want before a question and before a passage, and which know English only."""
+"""What is known of embedding models by their names: what they want before texts, whether they know English only, and
+which cosine means nothing."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
 AUTO = "auto"
+E5 = "*e5-*"
 BGE = "Represent this sentence for searching relevant passages: "
 KNOWN = (
     ("*bge-small-en*", BGE, ""),
@@ -16,7 +18,7 @@ KNOWN = (
     ("*snowflake-arctic-embed*", BGE, ""),
     ("*embeddinggemma*", "task: search result | query: ", "title: none | text: "),
     ("*nomic-embed-text*", "search_query: ", "search_document: "),
-    ("*e5-*", "query: ", "passage: "),
+    (E5, "query: ", "passage: "),
 )
 """Name pattern, before questions, before passages. BGE-M3 and OpenAI's models want nothing."""
 
@@ -40,3 +42,9 @@ def prefixes(model: str, *, question: str, passage: str) -> tuple[str, str]:
     name = model.rpartition("/")[2].lower()
     known = next(((q, p) for pattern, q, p in KNOWN if fnmatchcase(name, pattern)), ("", ""))
     return known[0] if question == AUTO else question, known[1] if passage == AUTO else passage
+
+
+def cosine_of_nothing(model: str) -> float:
+    """How like each other two texts are that have nothing to do with each other. E5 was trained at a low temperature,
+    so its cosines lie between .7 and 1, as its authors say; BGE's begin about .4."""
+    return 0.7 if fnmatchcase(model.rpartition("/")[2].lower(), E5) else 0.4

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from graph.errors import DependencyDownError, DependencyError
 from graph.knowledge import WIKI
 from graph.model import Hit, Leg, Scored, SearchFilter, VectorRankings
+from graph.prefixes import cosine_of_nothing
 from ingestion.language import detect_language
 from server.answer.gate import check_question
 from server.backends import Backends
@@ -168,9 +169,9 @@ async def vector_leg(question: Question, backends: Backends) -> tuple[VectorRank
     )
     rankings = await dated(rankings, where, backends.state, limit=depth)
     if settings.adaptive_weights:
-        fused = convex_combination(
-            rankings.dense, rankings.sparse, weight=settings.dense_weight, floor=settings.dense_floor
-        )
+        nothing = settings.dense_floor
+        floor = cosine_of_nothing(backends.embedder.model) if nothing is None else nothing
+        fused = convex_combination(rankings.dense, rankings.sparse, weight=settings.dense_weight, floor=floor)
         rankings = replace(rankings, fused=tuple(fused))
     rankings = above_threshold(rankings, settings.vector_threshold)
     return replace(rankings, fused=rankings.fused[:limit]), note

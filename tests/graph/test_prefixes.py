@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.prefixes import AUTO, BGE, knows_english_only, prefixes
+from graph.prefixes import AUTO, cosine_of_nothing, BGE, knows_english_only, prefixes
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,19 @@ def test_models_that_we_know_get_what_they_want(model: str, wanted: tuple[str, s
 )
 def test_which_know_english_only(model: str, only: bool) -> None:
     assert knows_english_only(model) is only
+
+
+@pytest.mark.parametrize(
+    ("model", "cosine"),
+    [
+        ("multilingual-e5-small", 0.7),
+        ("intfloat/multilingual-E5-large", 0.7),
+        ("bge-small-en-v1.5", 0.4),
+        ("mine", 0.4),
+    ],
+)
+def test_which_cosine_means_nothing(model: str, cosine: float) -> None:
+    assert cosine_of_nothing(model) == cosine
 
 
 def test_what_the_owner_says_goes() -> None:
