@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.prefixes import AUTO, cosine_of_nothing, BGE, knows_english_only, prefixes
+from graph.prefixes import AUTO, BGE, cosine_of_nothing, knows_english_only, prefixes
 
 
 @pytest.mark.parametrize(
