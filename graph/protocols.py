@@ -26,6 +26,7 @@ from graph.model import (
     VectorRankings,
     WebResults,
 )
+from graph.web_page import WebPage
 
 
 class Source(Protocol):
@@ -344,7 +345,22 @@ class ChatModel(Protocol):
 class WebSearch(Protocol):
     """A metasearch engine."""
 
-    async def search(self, query: str, *, language: str, limit: int) -> WebResults: ...
+    async def search(
+        self,
+        query: str,
+        *,
+        language: str,
+        limit: int,
+        page: int = 1,
+        time_range: str = "",
+        categories: Sequence[str] = (),
+    ) -> WebResults:
+        """`page` counts from 1; `time_range` is "", "day", "week", "month" or "year".
+
+        Raises `DependencyDownError` where nothing was found because no engine behind it answered.
+        """
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -356,3 +372,15 @@ class PageFetcher(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class PoliteFetcher(PageFetcher, Protocol):
+    """One that can also read many pages of a host without being a burden to it."""
+
+    async def read(self, url: str) -> WebPage:
+        """With what the page says of itself. It waits for its turn, and asks for nothing that robots.txt forbids.
+
+        Raises `DependencyError`, the reason in it, where there is no page to be had.
+        """
+        ...

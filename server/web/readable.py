@@ -12,12 +12,16 @@ from typing import Any, BinaryIO
 
 import msgspec
 import trafilatura
+from trafilatura.metadata import extract_metadata
 
 from server.web.decoding import visible
 from server.web.reader import LENGTH_BYTES, Readable, ReadRequest
 
 MAX_TAGS = 300_000
 MAX_SPAN = 20
+MAX_AUTHOR = 200
+DAY = re.compile(r"[12][0-9]{3}-[01][0-9]-[0-3][0-9]")
+LANGUAGE = re.compile(r"([A-Za-z]{2})(?:[-_]|$)")
 HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|(?:font-size|opacity)\s*:\s*0(?![.\d])")
 HIDDEN = "descendant::*[@hidden or @aria-hidden='true' or @style]"
 NOT_TEXT = frozenset({"script", "style", "template", "noscript", "svg", "head", "iframe", "object", "select"})
@@ -31,7 +35,7 @@ EMPTY = frozenset(
 """Elements without an end tag."""
 
 
-def readable(html: str) -> Readable:
+def readable(html: str, *, about: bool = False) -> Readable:
     """The main text of a page; all of its text where Trafilatura finds no main part. May take long: see reader.py."""
     if html.count("<") > MAX_TAGS:
         return Readable(problem=f"it has more than {MAX_TAGS} tags")
@@ -41,9 +45,18 @@ def readable(html: str) -> Readable:
         return Readable(text=plain_text(html))
     title = _title(tree)
     asks_password = bool(tree.xpath("boolean(//input[@type='password'])"))
+    author, published = _metadata(html) if about else ("", "")
+    language = _language(tree)
     _drop_hidden(tree)
     text = trafilatura.extract(tree, include_comments=False, include_tables=True) or plain_text(html)
-    return Readable(title=visible(title), text=visible(text), asks_password=asks_password)
+    return Readable(
+        title=visible(title),
+        text=visible(text),
+        author=author,
+        published=published,
+        language=language,
+        asks_password=asks_password,
+    )
 
 
 def plain_text(html: str) -> str:
@@ -108,6 +121,20 @@ def _title(tree: Any) -> str:
     return ""
 
 
+def _metadata(html: str) -> tuple[str, str]:
+    """(author, YYYY-MM-DD). From a tree of its own: Trafilatura takes apart the one it looks into."""
+    found = extract_metadata(html)
+    author = " ".join(visible(found.author or "").split())[:MAX_AUTHOR]
+    published = found.date or ""
+    return author, published if DAY.fullmatch(published) else ""
+
+
+def _language(tree: Any) -> str:
+    """The `lang` of the page, ISO 639-1; "" where it has none."""
+    found = LANGUAGE.match(str(tree.xpath("string(/html/@lang)")))
+    return found[1].lower() if found else ""
+
+
 # --- the child process --------------------------------------------------------------------------------------------
 
 
@@ -137,7 +164,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         request = msgspec.msgpack.decode(requests.read(int.from_bytes(header, "big")), type=ReadRequest)
         limit_time(request.cpu_seconds)
         try:
-            answer = readable(request.html)
+            answer = readable(request.html, about=request.about)
         except MemoryError:
             answer = Readable(problem="it takes too much memory to read")
         except (ValueError, LookupError, RecursionError, TypeError, AttributeError) as error:

@@ -25,6 +25,8 @@ class ReadRequest(msgspec.Struct, frozen=True):
 
     html: str
     cpu_seconds: float
+    about: bool = False
+    """Whether author, date and language are wanted, which takes twice the time."""
 
 
 class Readable(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +34,11 @@ class Readable(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str = ""
     text: str = ""
+    author: str = ""
+    published: str = ""
+    """YYYY-MM-DD."""
+    language: str = ""
+    """As the page says."""
     asks_password: bool = False
     problem: str = ""
 
@@ -51,15 +58,17 @@ class PageReader:
         if self._starting is None:
             self._starting = asyncio.create_task(self._start_first())
 
-    async def read(self, html: str) -> Readable:
-        """Raises `DependencyFaultError` where the page is too much for a child."""
+    async def read(self, html: str, *, about: bool = False) -> Readable:
+        """`about`: also who wrote it, when, and in which language.
+
+        Raises `DependencyFaultError` where the page is too much for a child."""
         if self._starting is not None:
             await asyncio.shield(self._starting)
         async with self._free:
             child = await self._take()
             try:
                 async with asyncio.timeout(self._seconds):
-                    answer = await child.read(ReadRequest(html, self._seconds))
+                    answer = await child.read(ReadRequest(html, self._seconds, about))
             except TimeoutError:
                 raise _too_much(f"it takes more than {self._seconds:g} s to read") from None
             except (asyncio.IncompleteReadError, ConnectionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NoReturn
 
 import httpx
@@ -15,6 +15,7 @@ from graph.breaker import Breaker, retry_after
 from graph.errors import (
     DependencyBusyError,
     DependencyDownError,
+    DependencyError,
     DependencyFaultError,
     QuestionError,
     SettingsError,
@@ -28,6 +29,7 @@ GIVEN_UP_LATE = 0.5
 """Who cancels a search after this share of its deadline gave it up because it was slow."""
 COMMAND = re.compile(r"(?<!\S)[!:?<]+(?=\S)")
 """What SearXNG reads as a command at the start of a word: `!engine`, `!!external`, `:language`, `<timeout`."""
+TIME_RANGES = frozenset({"day", "week", "month", "year"})
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -46,31 +48,66 @@ class SearXNG:
             headers={"Accept": "application/json", "User-Agent": "Trivet"},
         )
 
-    async def search(self, query: str, *, language: str, limit: int) -> WebResults:
-        """The first `limit` results. A query without anything to search for is refused before any request."""
+    async def search(
+        self,
+        query: str,
+        *,
+        language: str,
+        limit: int,
+        page: int = 1,
+        time_range: str = "",
+        categories: Sequence[str] = (),
+    ) -> WebResults:
+        """The first `limit` results of that page. A query without anything to search for is refused before any request.
+
+        Raises `DependencyDownError` where nothing was found because none of SearXNG's engines answered.
+        """
         plain = plain_query(query)
         if not plain:
             raise QuestionError("The web search was given an empty query.")
         params = {"q": plain, "format": "json", "language": language if LANGUAGE.fullmatch(language) else "all"}
+        params |= {"pageno": str(page)} if page > 1 else {}
+        params |= {"time_range": time_range} if time_range in TIME_RANGES else {}
+        # In a category's name a comma would end it.
+        params |= {"categories": ",".join(name.replace(",", " ") for name in categories)} if categories else {}
         begun = time.monotonic()
         with self._breaker.watch():
             try:
-                body = await self._get(params)
+                body = await self._get(self._base, params)
             except asyncio.CancelledError:
                 # The web leg's own deadline comes first: without this, one that hangs would never be left alone.
                 if time.monotonic() - begun > GIVEN_UP_LATE * self._seconds:
                     self._breaker.failed(self._slow(time.monotonic() - begun))
                 raise
-            return self._results(body, limit)
+            found = self._results(body, limit)
+        if page == 1 and not found.results and found.unresponsive:
+            await self._check_engines(found.unresponsive, set(categories) or {"general"})
+        return found
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _get(self, params: Mapping[str, str]) -> bytes:
+    async def _check_engines(self, unresponsive: Sequence[str], categories: Set[str]) -> None:
+        """Whether any engine was there to find nothing. Where SearXNG does not tell its engines, one is believed in."""
+        try:
+            engines = _engines(
+                await self._get(self._base.copy_with(path=self._base.path.removesuffix("search") + "config"), {})
+            )
+        except DependencyError:
+            return
+        asked = {name for name, found_in in engines.items() if found_in & categories}
+        if asked and asked <= {said.partition(": ")[0] for said in unresponsive}:
+            raise DependencyDownError(
+                f"No search engine of SearXNG at {self._shown} answered ({'; '.join(unresponsive)[:300]}); "
+                "search again later, or enable others in its settings.yml.",
+                dependency=DEPENDENCY,
+            )
+
+    async def _get(self, url: httpx.URL, params: Mapping[str, str]) -> bytes:
         try:
             async with (
                 asyncio.timeout(self._seconds),
-                self._client.stream("GET", self._base, params=params) as response,
+                self._client.stream("GET", url, params=params) as response,
             ):
                 if response.status_code != httpx.codes.OK:
                     self._refuse(response)
@@ -171,6 +208,20 @@ def _result(entry: Mapping[str, Any]) -> WebResult:
         engine=text("engine"),
         published=text("publishedDate"),
     )
+
+
+def _engines(body: bytes) -> Mapping[str, Set[str]]:
+    """The categories of each engine that is enabled, from SearXNG's `/config`; empty where it says something else."""
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return {}
+    entries = answer.get("engines") if isinstance(answer, dict) else None
+    found: dict[str, Set[str]] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get("enabled") and isinstance(entry.get("categories"), list):
+            found[str(entry.get("name"))] = {str(category) for category in entry["categories"]}
+    return found
 
 
 def _unresponsive(entries: Any) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +21,7 @@ from graph.errors import (
     QuestionError,
     SettingsError,
 )
+from graph.model import WebResults
 from server.web.searxng import MAX_QUERY_CHARS, SearXNG, plain_query
 from tests.server.web.site import JSON, Reply, Request, serving
 from tests.services.environment import service
@@ -61,6 +63,69 @@ async def test_a_recorded_answer_becomes_results_and_names_the_engine_that_faile
     assert asked[0].path == "/sub/search"
     assert parse_qs(asked[0].query) == {"q": ["lighthouse beacon"], "format": ["json"], "language": ["en"]}
     assert parse_qs(asked[1].query)["language"] == ["all"]
+
+
+async def test_what_is_looked_for_is_asked_for() -> None:
+    async with serving(lambda _: Reply(headers=JSON, body=ANSWER)) as site:
+        engine = SearXNG(site.url)
+        await engine.search(
+            "beacon", language="fr", limit=1, page=3, time_range="year", categories=("news", "science, new")
+        )
+        await engine.search("beacon", language="fr", limit=1, time_range="yesterday&format=html")
+        await engine.close()
+    first, second = (parse_qs(urlsplit(request.target).query) for request in site.requests)
+    assert {name: value[0] for name, value in first.items()} == {
+        "q": "beacon",
+        "format": "json",
+        "language": "fr",
+        "pageno": "3",
+        "time_range": "year",
+        "categories": "news,science  new",
+    }
+    assert set(second) == {"q", "format", "language"}
+
+
+NOTHING = b'{"results": [], "unresponsive_engines": [["bing", "timeout"], ["mojeek", "access denied"]]}'
+
+
+async def nothing_found(config: Reply, *, page: int = 1) -> WebResults | DependencyError:
+    """What a search comes to that found nothing, while two engines did not answer."""
+
+    def handle(request: Request) -> Reply:
+        return config if urlsplit(request.target).path == "/sub/config" else Reply(headers=JSON, body=NOTHING)
+
+    async with serving(handle) as site:
+        engine = SearXNG(f"{site.url}/sub")
+        try:
+            return await engine.search("beacon", language="en", limit=5, page=page)
+        except DependencyError as error:
+            return error
+        finally:
+            await engine.close()
+
+
+def engines(*names: str, category: str = "general") -> Reply:
+    listed = [{"name": name, "enabled": True, "categories": [category]} for name in names]
+    listed += [{"name": "off", "enabled": False, "categories": ["general"]}, {"name": "x", "categories": 5}]
+    return Reply(headers=JSON, body=json.dumps({"engines": listed}).encode())
+
+
+async def test_nothing_found_is_told_apart_from_nobody_answering() -> None:
+    down = await nothing_found(engines("bing", "mojeek"))
+    assert isinstance(down, DependencyDownError)
+    assert "No search engine" in str(down)
+    assert "bing: timeout; mojeek: access denied" in str(down)
+    for config in (
+        engines("bing", "mojeek", "qwant"),
+        Reply(status=404),
+        Reply(headers=JSON, body=b'{"engines": 1}'),
+        Reply(headers=JSON, body=b"["),
+        engines("bing", "mojeek", category="images"),
+    ):
+        found = await nothing_found(config)
+        assert isinstance(found, WebResults), found
+        assert found.unresponsive == ("bing: timeout", "mojeek: access denied")
+    assert isinstance(await nothing_found(engines("bing", "mojeek"), page=2), WebResults), "later pages just end"
 
 
 async def test_connections_are_used_again() -> None:
