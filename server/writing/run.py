@@ -117,10 +117,9 @@ class Run:
             for item in gathered.evidence
         ]
 
-    def _broad(self, gathered: Gathered) -> int:
-        """Tokens of all that the first section could have had."""
-        (places,) = share_out([self._offers(gathered)], [self._room(gathered)])
-        return self.writer.cost([gathered.evidence[place] for place in places])
+    def broad_places(self, gathered: Gathered) -> list[int]:
+        """Of what is found for the first section, what it could have, did nothing belong to the others."""
+        return share_out([self._offers(gathered)], [self._room(gathered)])[0]
 
     def _room(self, gathered: Gathered) -> int:
         window = self.writer.window
@@ -160,7 +159,8 @@ class Run:
         )
         result = await self.writer.write(gathered, evidence, self._summary(section.number))
         if section.number == 1 and evidence:
-            result = replace(result, tokens=replace(result.tokens, broad=self._broad(gathered)))
+            broad = self.writer.cost([gathered.evidence[place] for place in self.broad_places(gathered)])
+            result = replace(result, tokens=replace(result.tokens, broad=broad))
         self._end(result, stop=result.state == "failed")
 
     def _summary(self, number: int) -> str:
