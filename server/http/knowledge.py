@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from litestar import Controller, delete, get, patch, post
+from litestar import Controller, Response, delete, get, patch, post
 from litestar.params import FromPath, HeaderParameter, JSONBody, QueryParameter
 
 from graph.errors import ConflictError, TrivetError
-from graph.research import FactState
+from graph.research import Fact, FactState
 from server.http.problems import RequestError
 from server.http.query import PROBLEMS, problem_response
 from server.http.research import desk_of
@@ -67,14 +67,14 @@ class KnowledgeController(Controller):
         )
 
     @get("/{fact_id:str}", summary="A fact", responses=PROBLEMS | UNKNOWN_FACT)
-    async def fact(self, fact_id: FromPath[str], serving: ServingDependency) -> FactView:
-        """With the quote that supports it."""
-        return view_fact(await desk_of(serving).fact(fact_id))
+    async def fact(self, fact_id: FromPath[str], serving: ServingDependency) -> Response[FactView]:
+        """With the quote that supports it. Its `ETag` is its version."""
+        return _tagged(await desk_of(serving).fact(fact_id))
 
     @post("/{fact_id:str}/keep", status_code=200, summary="Approve a fact", responses=RESPONSES)
     async def keep(
         self, fact_id: FromPath[str], data: JSONBody[KeepRequest], serving: ServingDependency, match: IfMatch = ""
-    ) -> FactView:
+    ) -> Response[FactView]:
         """From now on it answers questions."""
         change = FactChange(
             id=fact_id,
@@ -89,21 +89,21 @@ class KnowledgeController(Controller):
     @post("/{fact_id:str}/reject", status_code=200, summary="Reject a fact", responses=RESPONSES)
     async def reject(
         self, fact_id: FromPath[str], data: JSONBody[DecisionRequest], serving: ServingDependency, match: IfMatch = ""
-    ) -> FactView:
+    ) -> Response[FactView]:
         """It answers no questions, and is not proposed again."""
         return await _changed(serving, _decision(Action.REJECT, fact_id, data, match))
 
     @post("/{fact_id:str}/undo", status_code=200, summary="Undo the last change of a fact", responses=RESPONSES)
     async def undo(
         self, fact_id: FromPath[str], data: JSONBody[DecisionRequest], serving: ServingDependency, match: IfMatch = ""
-    ) -> FactView:
+    ) -> Response[FactView]:
         """Whoever made it."""
         return await _changed(serving, _decision(Action.UNDO, fact_id, data, match))
 
     @patch("/{fact_id:str}", summary="Edit a fact", responses=RESPONSES)
     async def edit(
         self, fact_id: FromPath[str], data: JSONBody[EditRequest], serving: ServingDependency, match: IfMatch = ""
-    ) -> FactView:
+    ) -> Response[FactView]:
         """Its text or its quote; what is left out stays."""
         change = FactChange(
             id=fact_id,
@@ -138,10 +138,14 @@ async def outcome_of(desk: Desk, change: FactChange) -> Outcome:
     return Outcome(id=change.id, fact=view_fact(done.fact) if done.fact else None, note=done.note)
 
 
-async def _changed(serving: ServingDependency, change: FactChange) -> FactView:
+async def _changed(serving: ServingDependency, change: FactChange) -> Response[FactView]:
     done = await desk_of(serving).change(change)
     assert done.fact is not None, "only a deletion leaves none"
-    return view_fact(done.fact)
+    return _tagged(done.fact)
+
+
+def _tagged(fact: Fact) -> Response[FactView]:
+    return Response(view_fact(fact), headers={"etag": f'"{fact.version}"'})
 
 
 def _decision(action: Action, fact_id: str, data: DecisionRequest, match: str) -> FactChange:

@@ -22,6 +22,7 @@ from server.library import Library
 from server.research.desk import Desk
 from server.research.review import Review
 from server.research.shelf import Shelf
+from server.research_jobs import research
 from tests.fake_research import FakeResearch
 from tests.fakes import FakeVectors, HashEmbedder
 from tests.server.answer.found import backends
@@ -163,6 +164,21 @@ async def test_deep_research_and_a_stop_where_it_is_thin(client: Client, stages:
     assert (shown["state"], shown["deepened"], shown["reasons"]) == ("thin", 1, ["2 pages of 3"])
 
 
+async def test_a_job_that_is_done_once_more_begins_nothing_anew(
+    client: Client, library: Library, stages: ScriptedStages
+) -> None:
+    """As after a kill between the end of a topic and that of its job: the progress that was told is all there is."""
+    await client.post("/api/topics", json={"title": TITLE})
+    job = await ended(client, (await client.post(f"/api/topics/{SLUG}/research", json={})).json())
+    stored = library.jobs.job(job["id"])
+    assert stored is not None
+    again = await research(library, stored, lambda progress: None)
+    assert again["topics"][0]["state"] == "review"
+    assert stages.done.count("research") == 1
+    await ended(client, (await client.post(f"/api/topics/{SLUG}/research", json={})).json())
+    assert stages.done.count("research") == 2
+
+
 async def test_facts_come_page_by_page(client: Client) -> None:
     await researched(client)
     first = (await client.get("/api/facts?limit=2")).json()
@@ -170,7 +186,8 @@ async def test_facts_come_page_by_page(client: Client) -> None:
     last = (await client.get("/api/facts", params={"limit": 2, "cursor": first["next"]})).json()
     assert (len(last["facts"]), last["next"]) == (1, None)
     one = first["facts"][0]
-    assert (await client.get(f"/api/facts/{one['id']}")).json() == one
+    shown = await client.get(f"/api/facts/{one['id']}")
+    assert (shown.json(), shown.headers["etag"]) == (one, '"1"')
 
 
 async def test_two_people_at_once(client: Client) -> None:
