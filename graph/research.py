@@ -7,6 +7,7 @@ which stay: in `knowledge_{category}`, or in `knowledge_evergreen` where they he
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -263,6 +264,10 @@ class ResearchStore(Protocol):
 
     def delete_fact(self, fact_id: str, *, version: int) -> None:
         """Raises as `change_fact` does."""
+        ...
+
+    def turn(self) -> AbstractContextManager[None]:
+        """While it is held no other process writes passages, nor mends what is only half done. Blocks."""
         ...
 
     # The note by which vectors and this store agree again after a crash

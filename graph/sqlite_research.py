@@ -7,10 +7,12 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from graph.file_turn import file_turn
 from graph.parts import parts
 from graph.research import (
     Fact,
@@ -250,6 +252,9 @@ class SqliteResearch:
             connection.execute("DELETE FROM facts WHERE id = ?", (storable(fact_id),))
 
     # --- what a crash leaves --------------------------------------------------------------------------------------
+
+    def turn(self) -> AbstractContextManager[None]:
+        return file_turn(self._file.path.with_suffix(".lock"))
 
     def begin(self, collection: str, *, adding: Sequence[str] = (), removing: Sequence[str] = ()) -> None:
         name = storable(collection)

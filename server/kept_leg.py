@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from config.domains import Domains
 from config.settings import KnowledgeSettings
@@ -80,15 +80,8 @@ async def _found(question: str, names: Sequence[str], store: ResearchStore, back
     passages = {key: passage for found, _ in searched for key, passage in found.items()}
     dense = {scored.key: scored.score for _, rankings in searched for scored in rankings.dense}
     sparse = {scored.key: scored.score for _, rankings in searched for scored in rankings.sparse}
-    content = frozenset(words(question)) - FUNCTION_WORDS
-    threshold = backends.settings.search.vector_threshold
-    about = {
-        key: passage
-        for key, passage in passages.items()
-        if (dense.get(key, -1.0) >= threshold or (key in sparse and _shares(passage, content)))
-        and _may_be_cited(passage.url, backends.domains)
-    }
-    return Kept(passages=about, dense=dense, sparse=sparse, note=note)
+    found = Kept(passages=passages, dense=dense, sparse=sparse, note=note)
+    return await asyncio.to_thread(_about, question, found, backends)
 
 
 async def _collection(
@@ -104,6 +97,19 @@ async def _collection(
         if len(passages) >= backends.settings.knowledge.kept_limit or len(keys) < limit:
             return dict(list(passages.items())[:DEPTH]), rankings
         limit *= 4
+
+
+def _about(question: str, found: Kept, backends: Backends) -> Kept:
+    """Without what neither is near to the question nor shares enough words with it, and what may not be cited."""
+    content = frozenset(words(question)) - FUNCTION_WORDS
+    threshold = backends.settings.search.vector_threshold
+    passages = {
+        key: passage
+        for key, passage in found.passages.items()
+        if (found.dense.get(key, -1.0) >= threshold or (key in found.sparse and _shares(passage, content)))
+        and _may_be_cited(passage.url, backends.domains)
+    }
+    return replace(found, passages=passages)
 
 
 def _shares(passage: KeptPassage, content: frozenset[str]) -> bool:

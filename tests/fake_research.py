@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -205,6 +205,9 @@ class FakeResearch:
         check_version(fact_id, self.fact(fact_id), version)
         del self._now.facts[fact_id]
         self._now.answering.pop(fact_id, None)
+
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def begin(self, collection: str, *, adding: Sequence[str] = (), removing: Sequence[str] = ()) -> None:
         self._now.names.add(collection)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -99,8 +100,11 @@ class Shelf:
 
     async def faults(self) -> KeptFaults:
         """Compare both stores; read-only."""
+        return await _finished(self._compare())
+
+    async def _compare(self) -> KeptFaults:
         missing, orphaned = {}, {}
-        async with self._turn:
+        async with self._in_turn():
             for collection in await asyncio.to_thread(self._store.every_collection):
                 kept = await asyncio.to_thread(self._store.ids, collection)
                 there = await self._vectors.ids(collection)
@@ -122,8 +126,11 @@ class Shelf:
 
     async def copy_to(self, target: VectorStore) -> int:
         """Put the vectors of all passages into another store, without embedding; how many."""
+        return await _finished(self._copy_to(target))
+
+    async def _copy_to(self, target: VectorStore) -> int:
         copied = 0
-        async with self._turn:
+        async with self._in_turn():
             for collection in await asyncio.to_thread(self._store.every_collection):
                 ids = await asyncio.to_thread(self._store.ids, collection)
                 for part in parts(sorted(ids), AT_ONCE):
@@ -131,6 +138,17 @@ class Shelf:
                     await target.upsert(collection, points)
                     copied += len(points)
         return copied
+
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncIterator[None]:
+        """Among the tasks of this process, and among processes: a worker writes beside the server."""
+        async with self._turn:
+            turn = self._store.turn()
+            await asyncio.to_thread(turn.__enter__)
+            try:
+                yield
+            finally:
+                turn.__exit__(None, None, None)
 
     # --- writing, in turn -----------------------------------------------------------------------------------------
 
@@ -142,7 +160,7 @@ class Shelf:
         commit: Callable[[], T],
     ) -> tuple[int, T]:
         """How many passages `before` told of, and what `commit` gave."""
-        async with self._turn:
+        async with self._in_turn():
             replaced = await asyncio.to_thread(before)
             removing = _by_collection(each for each in replaced if each.id not in {made.id for made in passages})
             adding = _by_collection(passages)
@@ -166,7 +184,7 @@ class Shelf:
             return len(replaced), done
 
     async def _recover(self) -> int:
-        async with self._turn:
+        async with self._in_turn():
             noted = await asyncio.to_thread(self._store.unfinished)
             await self._mend(sorted(noted))
             return sum(map(len, noted.values()))

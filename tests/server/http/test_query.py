@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from graph.errors import (
+    ConflictError,
     DependencyBusyError,
     DependencyDownError,
     DependencyFaultError,
@@ -175,6 +176,7 @@ async def test_an_unknown_persona_is_a_404_with_the_list(client: Client) -> None
 
 ERRORS = [
     (QuestionError("only punctuation"), 400, "bad-question"),
+    (ConflictError("changed meanwhile"), 409, "conflict"),
     (StoreError("the store is away"), 503, "store"),
     (DependencyDownError("ollama is away", dependency="ollama"), 503, "dependency-down"),
     (DependencyFaultError("ollama spoke HTML", dependency="ollama"), 502, "dependency-fault"),

@@ -70,6 +70,14 @@ async def _crash_after(done: Awaitable[None]) -> None:
     raise Crash
 
 
+class SlowVectors(FakeVectors):
+    """Others have their turn meanwhile."""
+
+    async def upsert(self, collection: str, points: Sequence[VectorPoint]) -> None:
+        await super().upsert(collection, points)
+        await asyncio.sleep(0.005)
+
+
 @pytest.fixture
 def stores() -> tuple[FakeResearch, FakeVectors]:
     return FakeResearch(), FakeVectors()
@@ -160,6 +168,20 @@ async def test_two_who_review_at_once_have_one_effect(stores: tuple[FakeResearch
     assert sum(isinstance(each, ConflictError) for each in done) == 7
     assert len(await vectors.ids("knowledge_coast")) == 1
     assert await agrees(*stores)
+
+
+async def test_two_processes_write_in_turn(tmp_path: Path) -> None:
+    """Each has its own connection and shelf; else one would mend what the other is in the midst of."""
+    files = [SqliteResearch(tmp_path / "research.db") for _ in range(2)]
+    vectors = SlowVectors()
+    shelves = [shelf_on(store, vectors) for store in files]
+    files[0].add_topic(TOPIC)
+    pages = [replace(OLD, url=f"https://example.org/{n}") for n in range(12)]
+    await asyncio.gather(*(shelves[n % 2].put_page(TOPIC, page) for n, page in enumerate(pages)), shelves[1].recover())
+    assert len(files[0].ids("research_coast")) == 24
+    assert await agrees(files[1], vectors)
+    for store in files:
+        store.close()
 
 
 async def test_what_is_gone_meanwhile_leaves_no_vector(stores: tuple[FakeResearch, FakeVectors]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from openai import OpenAI
 from openai.types.chat import ChatCompletionChunk
 
-from graph.errors import DependencyFaultError
+from graph.errors import ConflictError, DependencyFaultError
 from server.http.options import HttpOptions
 from tests.server.http.running import Running, running
 from tests.server.http.scripted import TEXT, ScriptedAnswerer, ScriptedChat
@@ -150,6 +150,13 @@ def test_an_error_before_the_first_byte_has_its_status(ai: OpenAI, answerer: Scr
         ai.chat.completions.create(model="trivet", messages=HELLO, stream=stream)
     assert caught.value.status_code == 502
     assert caught.value.type == "server_error"
+
+
+def test_a_conflict_is_no_409_which_clients_would_send_again(ai: OpenAI, answerer: ScriptedAnswerer) -> None:
+    answerer.fails = ConflictError("changed meanwhile")
+    with pytest.raises(openai.BadRequestError, match="changed meanwhile") as caught:
+        ai.chat.completions.create(model="trivet", messages=HELLO)
+    assert (caught.value.status_code, caught.value.code) == (400, "conflict")
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64"])
