@@ -70,12 +70,18 @@ async def _crash_after(done: Awaitable[None]) -> None:
     raise Crash
 
 
-class SlowVectors(FakeVectors):
-    """Others have their turn meanwhile."""
+class HeldVectors(FakeVectors):
+    """The first who writes has written, and is held before it goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.go = asyncio.Event(), asyncio.Event()
 
     async def upsert(self, collection: str, points: Sequence[VectorPoint]) -> None:
         await super().upsert(collection, points)
-        await asyncio.sleep(0.005)
+        if not self.written.is_set():
+            self.written.set()
+            await self.go.wait()
 
 
 @pytest.fixture
@@ -173,12 +179,18 @@ async def test_two_who_review_at_once_have_one_effect(stores: tuple[FakeResearch
 async def test_two_processes_write_in_turn(tmp_path: Path) -> None:
     """Each has its own connection and shelf; else one would mend what the other is in the midst of."""
     files = [SqliteResearch(tmp_path / "research.db") for _ in range(2)]
-    vectors = SlowVectors()
-    shelves = [shelf_on(store, vectors) for store in files]
+    vectors = HeldVectors()
+    worker, server = (shelf_on(store, vectors) for store in files)
     files[0].add_topic(TOPIC)
-    pages = [replace(OLD, url=f"https://example.org/{n}") for n in range(12)]
-    await asyncio.gather(*(shelves[n % 2].put_page(TOPIC, page) for n, page in enumerate(pages)), shelves[1].recover())
-    assert len(files[0].ids("research_coast")) == 24
+    first = asyncio.create_task(worker.put_page(TOPIC, OLD))
+    await vectors.written.wait()
+    others = [asyncio.create_task(server.put_page(TOPIC, replace(OLD, url="https://example.org/2")))]
+    others.append(asyncio.create_task(server.recover()))
+    await asyncio.wait(others, timeout=0.2)
+    assert not any(task.done() for task in others)
+    vectors.go.set()
+    await asyncio.gather(first, *others)
+    assert len(files[0].ids("research_coast")) == 4
     assert await agrees(files[1], vectors)
     for store in files:
         store.close()
