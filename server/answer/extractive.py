@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -51,13 +51,14 @@ async def extract(
     budget: float,
     most: int = MOST_SENTENCES,
     of_one: int = MOST_SENTENCES,
+    without: Collection[str] = (),
 ) -> tuple[list[Extract], str]:
     """At most `most` sentences in reading order, and why the cross-encoder did not choose them, if it did not.
 
     The evidence with the best sentence comes first; within one, which gives at most `of_one`, sentences keep the
-    page's order.
+    page's order. `without`: sentences that stand elsewhere already.
     """
-    candidates = _candidates(question, evidence)
+    candidates = [pair for pair in _candidates(question, evidence) if pair[1].text not in without]
     if not candidates:
         return [], ""
     logits: list[float | None] = []

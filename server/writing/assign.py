@@ -20,8 +20,8 @@ def share_out(offers: Sequence[Sequence[Offer]], rooms: Sequence[int], taken: Co
 
     `offers`: each section's, best first; `rooms`: tokens each has; `taken`: documents that belong to no section here.
     Every document goes to the section that puts it highest, the earlier one of two; so each section has its own best
-    documents, and the first does not take all. A section to which nothing of its own is left shares documents, of
-    these passages that no other section has first.
+    documents, and the first does not take all. A section to which nothing is left takes over a document that is not
+    the best one of its owner; where there is none, it shares, and passages that no other section has come first.
     """
     owner: dict[str, int] = {}
     left = list(rooms)
@@ -34,12 +34,39 @@ def share_out(offers: Sequence[Sequence[Offer]], rooms: Sequence[int], taken: Co
             if document not in taken and owner.setdefault(document, section) == section:
                 chosen[section].append(rank)
                 left[section] -= offered[rank].tokens
+    for section in range(len(offers)):
+        if not chosen[section]:
+            _take_over(section, offers, chosen, owner, left)
     shown = {offers[section][place].key for section, places in enumerate(chosen) for place in places}
     for section, offered in enumerate(offers):
         if not chosen[section]:
             chosen[section] = _shared(offered, left[section], shown)
             shown |= {offered[place].key for place in chosen[section]}
     return chosen
+
+
+def _take_over(
+    section: int,
+    offers: Sequence[Sequence[Offer]],
+    chosen: list[list[int]],
+    owner: dict[str, int],
+    left: list[int],
+) -> None:
+    """One document, the best that its owner can do without."""
+    for offer in offers[section]:
+        giver = owner.get(offer.document)
+        if giver is None or offer.tokens > left[section]:
+            continue
+        had = chosen[giver]
+        if offers[giver][had[0]].document == offer.document:
+            continue
+        owner[offer.document] = section
+        chosen[giver] = [place for place in had if offers[giver][place].document != offer.document]
+        for place, own in enumerate(offers[section]):
+            if own.document == offer.document and own.tokens <= left[section]:
+                chosen[section].append(place)
+                left[section] -= own.tokens
+        return
 
 
 def _shared(offered: Sequence[Offer], room: int, shown: Collection[str]) -> list[int]:

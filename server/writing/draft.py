@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 from graph.breaker import Breaker
 from graph.model import Evidence
+from graph.names import words
 from graph.protocols import ChatModel
 from server.answer.citations import CitationSanitizer, Marker, Piece
 from server.answer.extractive import Extract, extract
@@ -23,6 +24,8 @@ from server.writing.prompt import SectionPrompt
 SENTENCES = 8
 """Of an extractive section; of each document at most two, so that it has several."""
 SENTENCES_OF_ONE = 2
+FEWEST_WORDS = 4
+"""Of a sentence, where others have more: less says nothing by itself."""
 HEADING_MARK = re.compile(r" {0,3}#{1,6}(?: +|$)")
 
 
@@ -33,6 +36,8 @@ class Draft:
     text: str
     citations: tuple[Citation, ...]
     evidence: tuple[Evidence, ...]
+    sentences: tuple[str, ...] = ()
+    """Taken from the evidence word for word."""
     notes: tuple[str, ...] = ()
 
 
@@ -76,8 +81,11 @@ def without_headings(text: str, heading: str) -> str:
     return "\n".join(lines)
 
 
-async def extracted(query: str, evidence: Sequence[Evidence], backends: Backends) -> Draft:
-    """The best sentences of each document, a paragraph each; the one that fits best comes first."""
+async def extracted(
+    query: str, evidence: Sequence[Evidence], backends: Backends, *, said: Collection[str] = ()
+) -> Draft:
+    """The best sentences of each document, a paragraph each; the one that fits best comes first. `said`: sentences of
+    other sections, which are not repeated; so the text may be empty."""
     extracts, problem = await extract(
         query,
         evidence,
@@ -85,10 +93,13 @@ async def extracted(query: str, evidence: Sequence[Evidence], backends: Backends
         budget=backends.settings.rerank.budget_seconds,
         most=SENTENCES,
         of_one=SENTENCES_OF_ONE,
+        without=said,
     )
+    extracts = [one for one in extracts if len(words(one.text)) >= FEWEST_WORDS] or extracts
     text, citations = joined(_paragraphs(extracts), evidence)
     notes = (f"sentences were chosen by shared words alone: {problem}",) if problem else ()
-    return Draft(text=text, citations=citations, evidence=tuple(evidence), notes=notes)
+    taken = tuple(one.text for one in extracts)
+    return Draft(text=text, citations=citations, evidence=tuple(evidence), sentences=taken, notes=notes)
 
 
 def _paragraphs(extracts: Sequence[Extract]) -> Iterable[Piece]:

@@ -12,7 +12,7 @@ from server.model import Question, SearchResult, Zone
 from server.search import search
 from server.writing.model import PlannedSection, WritingRequest
 
-PATIENCE = 5.0
+PATIENCE = 10.0
 """How much longer than for an answer the cross-encoder may take: what it has not read cannot be left out for not
 fitting, and a piece takes minutes anyhow."""
 CLAIM_RESULTS = 4
@@ -53,12 +53,17 @@ async def gather_for_claims(claims: Sequence[str], request: WritingRequest, back
 
 
 def fitting(found: SearchResult, least: float) -> list[Evidence]:
-    """The evidence that answers as far as the cross-encoder can tell, as what it is alone, without its neighbours:
-    more documents find room in a section so."""
+    """The evidence that answers, as far as there is a cross-encoder to tell; what it had no time for counts for
+    nothing then. Each passage alone, without its neighbours: more documents find room in a section so."""
     if found.zone == "abstain":
         return []
-    kept = [item for item in found.evidence if (item.provenance.rerank_score or 0.0) >= least]
-    return [replace(item, context="") for item in kept]
+    scores = {item.key: item.provenance.rerank_score for item in found.evidence}
+    read = any(score is not None for score in scores.values())
+    return [
+        replace(item, context="")
+        for item in found.evidence
+        if not read or ((score := scores[item.key]) is not None and score >= least)
+    ]
 
 
 def document_of(item: Evidence) -> str:

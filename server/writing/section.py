@@ -41,6 +41,8 @@ class Writer:
     language: str
     backends: Backends
     owners: dict[str, int]
+    said: set[str] = field(default_factory=set)
+    """Sentences of the evidence that stand in a section; it grows too."""
     report: Report = lambda _stage, _section: None
 
     @property
@@ -89,9 +91,10 @@ class Writer:
         section = gathered.section
         self.report("writing", section)
         numbered = [replace(item, number=number) for number, item in enumerate(evidence, 1)]
-        draft = await extracted(section.queries[-1], numbered, self.backends)
+        draft = await extracted(section.queries[-1], numbered, self.backends, said=self.said)
         if not draft.text:
             return self.unknown(gathered)
+        self.said.update(draft.sentences)
         self.report("checking", section)
         claims = await self.claims(draft)
         tokens = SectionTokens(context=self.cost(numbered))

@@ -17,7 +17,7 @@ def summary_of(written: Sequence[SectionResult], *, count_tokens: Callable[[str]
     First the first sentence of each, the latest section's first, as what is said next must not repeat that; then the
     second ones, while there is room. Where not even the first ones fit, later sections are kept.
     """
-    said = [(one, sentences(_without_markers(one))[:MOST_OF_ONE]) for one in written if one.state == "done"]
+    said = [(one, sentences(without_markers(one))[:MOST_OF_ONE]) for one in written if one.state == "done"]
     said = [(one, lines) for one, lines in said if lines and one.mode != "unknown"]
     kept: dict[int, list[str]] = {}
     text = ""
@@ -35,7 +35,7 @@ def _lines(said: Sequence[tuple[SectionResult, list[str]]], kept: dict[int, list
     return "\n".join(f"{said[place][0].heading}: {' '.join(kept[place])}" for place in sorted(kept))
 
 
-def _without_markers(section: SectionResult) -> str:
+def without_markers(section: SectionResult) -> str:
     """A section's text without `[n]`, and without the space before it."""
     text = section.text
     for citation in sorted(section.citations, key=lambda one: -one.start):

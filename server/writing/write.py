@@ -9,6 +9,7 @@ from contextlib import aclosing
 from graph.errors import ConflictError, QuestionError
 from ingestion.language import detect_language
 from server.answer.gate import check_question, refused_for
+from server.answer.plain import sentences
 from server.backends import Backends
 from server.writing.gather import Gathered, document_of, patient
 from server.writing.model import Piece, PieceDone, PlannedSection, SectionResult, WritingEvent, WritingRequest
@@ -16,6 +17,7 @@ from server.writing.plan import plan_of
 from server.writing.prompt import evidence_room
 from server.writing.run import Run
 from server.writing.section import Writer
+from server.writing.summary import without_markers
 
 
 async def whole_piece(request: WritingRequest, backends: Backends, *, done: Sequence[SectionResult] = ()) -> Piece:
@@ -68,6 +70,7 @@ async def _begun(request: WritingRequest, backends: Backends, done: Sequence[Sec
         persona=persona,
         language=language,
         backends=backends,
+        said={said for one in kept.values() if one.mode == "extractive" for said in sentences(without_markers(one))},
         owners={document_of(item): one.number for one in kept.values() for item in one.evidence},
     )
     if writer.window is not None:

@@ -64,8 +64,10 @@ async def broad_documents(request: WritingRequest, piece: Piece, backends: Backe
     places = Run(writer=writer, plan=plan, results={}).broad_places(found)
     evidence = [replace(found.evidence[place], number=n) for n, place in enumerate(places, 1)]
     documents: set[str] = set()
+    said: set[str] = set()
     for section in plan:
-        draft = await extracted(section.queries[-1], evidence, backends)
+        draft = await extracted(section.queries[-1], evidence, backends, said=said)
+        said.update(draft.sentences)
         keys = {one.key for one in draft.citations}
         documents |= {document_of(item) for item in evidence if item.key in keys}
     return documents
