@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from config.domains import load_domains
 from config.settings import Settings
 from graph.errors import NotFoundError, StoreBusyError
 from graph.home import JOBS_FILE, SOURCES_FILE, STATE_FILE, HomeLock, prepare_home
 from graph.jobs import JobStore
-from graph.protocols import ChatModel, Embedder, TokenEmbedder
+from graph.protocols import ChatModel, Embedder, Reranker, TokenEmbedder
 from graph.recognizer import Recognizer
 from graph.registry import RegisteredSource, Registry
 from graph.sqlite_jobs import SqliteJobs
@@ -25,8 +26,18 @@ from ingestion.report import IngestReport, Progress
 from ingestion.sources.detect import reopen
 from server.backends import Backends
 from server.jobs import Turn
-from server.open import found_stamp, open_backends, open_graph, open_tokens, open_vectors, wanted_stamp
-from server.open_models import open_chat, open_embedder, open_token_embedder
+from server.open import (
+    found_stamp,
+    open_backends,
+    open_fetcher,
+    open_graph,
+    open_search,
+    open_shelf,
+    open_tokens,
+    open_vectors,
+    wanted_stamp,
+)
+from server.open_models import open_chat, open_embedder, open_reranker, open_token_embedder
 from server.research.desk import Desk
 from server.research.wiring import desk_over
 
@@ -133,6 +144,7 @@ class FillingModels:
     recognizer: Recognizer
     token_embedder: TokenEmbedder | None
     chat: ChatModel | None
+    reranker: Reranker | None
 
 
 @asynccontextmanager
@@ -150,8 +162,13 @@ async def open_filling_models(settings: Settings) -> AsyncIterator[FillingModels
         chat = open_chat(settings)
         if chat is not None:
             opened.push_async_callback(chat.close)
+        reranker = await asyncio.to_thread(open_reranker, settings, chat)
+        if reranker is not None:
+            opened.push_async_callback(reranker.close)
         recognizer = Recognizer(settings.ingestion.ner_languages)
-        yield FillingModels(embedder=embedder, recognizer=recognizer, token_embedder=token_embedder, chat=chat)
+        yield FillingModels(
+            embedder=embedder, recognizer=recognizer, token_embedder=token_embedder, chat=chat, reranker=reranker
+        )
 
 
 @asynccontextmanager
@@ -171,6 +188,13 @@ async def open_for_job(settings: Settings, models: FillingModels, jobs: JobStore
         opened.push_async_callback(vectors.close)
         graph = open_graph(settings, stamp)
         opened.push_async_callback(graph.close)
+        shelf = open_shelf(settings, vectors, models.embedder)
+        opened.callback(shelf.store.close)
+        domains = load_domains(settings.web.domains_path)
+        search, fetcher = open_search(settings), open_fetcher(settings, domains)
+        opened.push_async_callback(fetcher.close)
+        if search is not None:
+            opened.push_async_callback(search.close)
         backends = Backends(
             settings=settings,
             state=state,
@@ -181,9 +205,11 @@ async def open_for_job(settings: Settings, models: FillingModels, jobs: JobStore
             tokens=tokens,
             token_embedder=models.token_embedder,
             chat=models.chat,
-            reranker=None,
-            web=None,
-            fetcher=None,
+            shelf=shelf,
+            reranker=models.reranker,
+            web=search,
+            fetcher=fetcher,
+            domains=domains,
             personas={},
         )
-        yield Library(backends=backends, registry=registry, jobs=jobs)
+        yield Library(backends=backends, registry=registry, jobs=jobs, desk=desk_over(backends))

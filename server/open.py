@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import structlog
 
-from config.domains import load_domains
+from config.domains import Domains, load_domains
 from config.personas import load_personas
 from config.settings import Settings
 from graph.bm25 import LEARNED
@@ -28,7 +28,7 @@ from graph.model import Leg
 from graph.neo4j_connection import Neo4jConnection
 from graph.neo4j_store import Neo4jGraph
 from graph.onnx_token_embedder import BUNDLED_NAME, DIMENSION
-from graph.protocols import Embedder, GraphStore, TokenStore, VectorStore
+from graph.protocols import Embedder, GraphStore, PoliteFetcher, TokenStore, VectorStore, WebSearch
 from graph.qdrant_edge_store import QdrantEdge
 from graph.qdrant_server_store import QdrantServer
 from graph.recognizer import Recognizer
@@ -95,9 +95,9 @@ async def _recover(shelf: Shelf | None) -> None:
 
 
 def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLock, *, rebuild: bool) -> Backends:
-    home, web = settings.home, settings.web
+    home = settings.home
     personas = load_personas(settings.answer.persona_dir)
-    domains = load_domains(web.domains_path)
+    domains = load_domains(settings.web.domains_path)
     if rebuild:
         with closing(SqliteResearch(home / RESEARCH_FILE)) as research:
             note_all(research)
@@ -119,18 +119,32 @@ def _open(settings: Settings, embedder: Embedder, stamp: HomeStamp, lock: HomeLo
         token_embedder=open_token_embedder(settings),
         reranker=open_reranker(settings, chat),
         chat=chat,
-        web=SearXNG(web.searxng_url, seconds=settings.search.web_seconds) if web.searxng_url else None,
-        fetcher=WebFetcher(
-            seconds=web.fetch_seconds,
-            max_bytes=web.max_bytes,
-            allow_private=web.allow_private,
-            blocked=domains.is_blocked,
-        ),
+        web=open_search(settings),
+        fetcher=open_fetcher(settings, domains),
         personas=personas,
         domains=domains,
         walks=WalkCache(patience=PATIENCE_SECONDS),
         breakers=breakers_of(stamp),
         lock=lock,
+    )
+
+
+def open_search(settings: Settings) -> WebSearch | None:
+    url = settings.web.searxng_url
+    return SearXNG(url, seconds=settings.search.web_seconds) if url else None
+
+
+def open_fetcher(settings: Settings, domains: Domains) -> PoliteFetcher:
+    """For questions and for research; it connects to nobody before it is asked to."""
+    web, research = settings.web, settings.research
+    return WebFetcher(
+        seconds=web.fetch_seconds,
+        max_bytes=web.max_bytes,
+        allow_private=web.allow_private,
+        blocked=domains.is_blocked,
+        pdf_bytes=research.pdf_bytes,
+        host_seconds=research.host_seconds,
+        respect_robots=research.respect_robots,
     )
 
 

@@ -72,8 +72,10 @@ def _print_outcome(topic: TopicReport, out: Printer) -> None:
     for note in topic.notes:
         out.line(note, indent=4)
     for reason, urls in topic.left_out.items():
-        more = f" and {len(urls) - MOST_URLS} more" if len(urls) > MOST_URLS else ""
-        out.line(f"left out, {reason}: ", (", ".join(urls[:MOST_URLS]) + more, "dim"), indent=4)
+        shown = urls[:MOST_URLS]
+        left = topic.counts.get(reason, len(urls)) - len(shown)
+        more = f" and {left} more" if left > 0 else ""
+        out.line(f"left out, {reason}: ", (", ".join(shown) + more, "dim"), indent=4)
     if topic.facts and state == "review":
         out.line(f"`trivet knowledge review {topic.slug}` goes through the facts", indent=4)
 

@@ -24,7 +24,9 @@ class TopicReport:
     rounds: int = 0
     """Of deep research, in this run."""
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """URLs that were found and not kept, by reason."""
+    """URLs that were found and not kept, by reason; of many, some."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many they are."""
     notes: tuple[str, ...] = ()
     """Like search engines that did not answer."""
     seconds: float = 0.0

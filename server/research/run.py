@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +35,9 @@ class Gathered:
     """What a step of research left out, and what it has to say."""
 
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """URLs by reason."""
+    """URLs by reason; of many, some."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How many there are, by reason."""
     notes: Sequence[str] = ()
 
 
@@ -117,6 +119,7 @@ class Life:
         self._report = report
         self._rounds = 0
         self._left_out: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._counts: Counter[str] = Counter()
         self._notes: dict[str, None] = {}
 
     async def live(self) -> TopicReport:
@@ -246,7 +249,10 @@ class Life:
 
     def _note(self, gathered: Gathered) -> None:
         for reason, urls in gathered.left_out.items():
-            self._left_out[reason].update(dict.fromkeys(urls))
+            named = self._left_out[reason]
+            again = sum(url in named for url in urls)
+            self._counts[reason] += gathered.counts.get(reason, len(urls)) - again
+            named.update(dict.fromkeys(urls))
         self._notes.update(dict.fromkeys(gathered.notes))
 
     def _told(self, error: str, seconds: float) -> TopicReport:
@@ -265,6 +271,7 @@ class Life:
             facts=count_facts(self._store, topic.slug),
             rounds=self._rounds,
             left_out={reason: tuple(urls) for reason, urls in self._left_out.items()},
+            counts=dict(self._counts),
             notes=tuple(self._notes),
             seconds=seconds,
             error=error,

@@ -51,6 +51,7 @@ async def test_a_thin_topic_is_deepened_until_it_suffices(store: FakeResearch) -
     assert (report.state, report.pages, report.rounds) == (TopicState.REVIEW, 3, 2)
     assert set(report.left_out) == {"blocked domain", "too few keywords"}
     assert report.left_out["blocked domain"] == ("https://blocked.example/",)
+    assert report.counts == {"blocked domain": 1, "too few keywords": 1}
     topic = store.topic("gulls")
     assert topic is not None
     assert topic.deepened == 2
