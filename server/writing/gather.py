@@ -16,11 +16,14 @@ PATIENCE = 10.0
 """How much longer than for an answer the cross-encoder may take: what it has not read cannot be left out for not
 fitting, and a piece takes minutes anyhow."""
 CLAIM_RESULTS = 4
+FOCUS_LOGITS = 4.0
+"""On a wiki of 269 pages “frontiers”, “formalism” and the like cost the best passage 2 to 6 logits. Passages about
+the topic had more than -7.5 then, those about something else less than -10."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What was found for a section, best first; what does not fit its questions is left out."""
+    """What was found for a section, best first."""
 
     section: PlannedSection
     evidence: tuple[Evidence, ...]
@@ -37,11 +40,10 @@ def patient(backends: Backends) -> Backends:
 
 
 async def gather(section: PlannedSection, request: WritingRequest, backends: Backends) -> Gathered:
-    """Raises `DependencyDownError` where the wiki cannot be searched."""
+    """Everything that was found. Raises `DependencyDownError` where the wiki cannot be searched."""
     found = [await search(_question(query, request, limit=section.results), backends) for query in section.queries]
-    least = backends.settings.answer.abstain_below
-    evidence = _interleaved([fitting(one, least) for one in found])[: section.results]
     zone = next((one.zone for one in found if one.zone != "abstain"), found[0].zone)
+    evidence = _interleaved([_alone(one) for one in found])[: section.results]
     return Gathered(section=section, evidence=tuple(evidence), zone=zone, legs=_amiss(found))
 
 
@@ -49,21 +51,35 @@ async def gather_for_claims(claims: Sequence[str], request: WritingRequest, back
     """What speaks of these sentences, best first of each in turn."""
     found = [await search(_question(claim, request, limit=CLAIM_RESULTS), backends) for claim in claims]
     least = backends.settings.answer.abstain_below
-    return _interleaved([fitting(one, least) for one in found])
+    return _interleaved([above(_alone(one), least) for one in found])
 
 
-def fitting(found: SearchResult, least: float) -> list[Evidence]:
-    """The evidence that answers, as far as there is a cross-encoder to tell; what it had no time for counts for
-    nothing then. Each passage alone, without its neighbours: more documents find room in a section so."""
-    if found.zone == "abstain":
-        return []
-    scores = {item.key: item.provenance.rerank_score for item in found.evidence}
-    read = any(score is not None for score in scores.values())
-    return [
-        replace(item, context="")
-        for item in found.evidence
-        if not read or ((score := scores[item.key]) is not None and score >= least)
-    ]
+def fitting(gathered: Gathered, topic_best: float | None, least: float) -> Gathered:
+    """Without what does not fit. `topic_best`: the best logit that the topic alone had.
+
+    What was asked for a section is the topic and a word or two that no page has, which costs every passage about as
+    much as the best one: so much less is enough, within bounds.
+    """
+    best = best_of(gathered.evidence)
+    lost = 0.0 if best is None or topic_best is None else min(max(topic_best - best, 0.0), FOCUS_LOGITS)
+    return replace(gathered, evidence=tuple(above(gathered.evidence, least - lost)))
+
+
+def best_of(evidence: Sequence[Evidence]) -> float | None:
+    """The best logit; None where nothing was scored."""
+    return max((s for item in evidence if (s := item.provenance.rerank_score) is not None), default=None)
+
+
+def above(evidence: Sequence[Evidence], least: float) -> list[Evidence]:
+    """What the cross-encoder thinks fits, if there is one; what it had no time for counts for nothing then."""
+    if best_of(evidence) is None:
+        return list(evidence)
+    return [item for item in evidence if (s := item.provenance.rerank_score) is not None and s >= least]
+
+
+def _alone(found: SearchResult) -> list[Evidence]:
+    """Each passage without its neighbours: more documents find room in a section so."""
+    return [] if found.zone == "abstain" else [replace(item, context="") for item in found.evidence]
 
 
 def document_of(item: Evidence) -> str:

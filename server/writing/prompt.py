@@ -86,7 +86,8 @@ def build_section_prompt(task: SectionTask, evidence: Sequence[Evidence], window
         entries = [entry_of(item, fence) for item in kept]
         messages = _messages(task, fence, entries, window.answer(task.persona))
         prompt = _cost(messages, window)
-        if prompt + window.answer(task.persona) <= window.tokens or not kept:
+        context = window.count_tokens("\n".join(entries)) if entries else 0
+        if not kept or (prompt + window.answer(task.persona) <= window.tokens and context <= room):
             break
         kept = kept[:-1]  # a tokenizer counts a whole a little differently from its parts
     return SectionPrompt(
@@ -95,7 +96,7 @@ def build_section_prompt(task: SectionTask, evidence: Sequence[Evidence], window
         max_tokens=window.answer(task.persona),
         nonce=fence.nonce,
         tokens=SectionTokens(
-            context=window.count_tokens("\n".join(entries)) if entries else 0,
+            context=context,
             summary=window.count_tokens(task.summary),
             prompt=prompt,
             answer=window.answer(task.persona),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from graph.errors import DependencyError
 from server.writing.assign import Offer, share_out
-from server.writing.gather import Gathered, document_of, gather
+from server.writing.gather import Gathered, best_of, document_of, fitting, gather
 from server.writing.markdown import section_markdown
 from server.writing.model import (
     Piece,
@@ -96,7 +96,16 @@ class Run:
         found = [gathered for task in tasks if (gathered := task.result()) is not None]
         for gathered in found:
             self.legs |= gathered.legs
-        return found
+        first = [
+            *(one.evidence for one in found if one.section.number == 1),
+            *(s.evidence for s in self._saved_first()),
+        ]
+        least = self.writer.backends.settings.answer.abstain_below
+        return [fitting(one, best_of(first[0]) if first else None, least) for one in found]
+
+    def _saved_first(self) -> list[SectionResult]:
+        """The first section, where it was written before: its scores are what the topic alone had."""
+        return [self.results[1]] if 1 in self.results else []
 
     def _share_out(self, found: Sequence[Gathered]) -> dict[int, list[int]]:
         """Section number → places among what was found for it."""

@@ -37,7 +37,7 @@ class Library:
     documents: Sequence[Evidence] = tuple(lamp(n) for n in range(1, 61))
     unknown: str = ""
     answers: dict[str, Sequence[Evidence]] = field(default_factory=dict)
-    """Question → what is found for it."""
+    """Words of a question → what is found for it."""
     asked: list[Question] = field(default_factory=list)
     fails: dict[str, Exception] = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ class Library:
         for part, error in self.fails.items():
             if part in question.text:
                 raise error
-        found = self.answers.get(question.text)
+        found = next((given for part, given in self.answers.items() if part in question.text), None)
         if found is None:
             start = sum(map(ord, "".join(words(question.text)))) % 7
             found = self.documents[start : start + question.limit] or self.documents
