@@ -163,14 +163,15 @@ async def candidates_of(
     }
     factors = {key: weights.get(origin, kept.weights.get(origin, 1.0)) for key, origin in origins.items()}
     factors |= {key: weights.get("wiki", 1.0) for key in stored}
-    urls = {key: page.url for key, page in pages.items()}
+    # Who approved a fact has judged its source; all else is judged by the list.
+    urls = {key: page.url for key, page in pages.items() if origins[key] in ("web", "research")}
     merged = by_trust([*merged, *kept.hits], urls, factors, backends.domains)
     found = [Candidate(hit=hit, chunk=stored.get(hit.key), passage=pages.get(hit.key)) for hit in merged]
     return await asyncio.to_thread(noise_last, found, backends.settings.search)
 
 
 def by_trust(hits: Sequence[Hit], urls: Mapping[str, str], factors: Mapping[str, float], domains: Domains) -> list[Hit]:
-    """Source weights × domain trust. `urls`: key → URL of those from the web, now or when they were kept."""
+    """Source weights × domain trust. `urls`: key → URL of those whose domain counts."""
     verdicts = {key: domains.judge(url) for key, url in urls.items()}
     trust = {key: verdict.boost for key, verdict in verdicts.items()}
     products = {hit.key: factors.get(hit.key, 1.0) * trust.get(hit.key, 1.0) for hit in hits}

@@ -29,6 +29,7 @@ from server.answer.repetition import Repetition
 from server.answer.streams import closing
 from server.answer.wording import nearest, refused, searched
 from server.backends import Backends
+from server.kept_leg import KNOWLEDGE
 from server.legs import OFF, OK
 from server.model import (
     Answer,
@@ -46,7 +47,7 @@ from server.model import (
 from server.search import search
 
 NEAREST_PAGES = 3
-PLACES = {"wiki": (Leg.VECTOR, Leg.GRAPH), "web": (Leg.WEB,)}
+PLACES = {"wiki": (Leg.VECTOR, Leg.GRAPH), "web": (Leg.WEB,), KNOWLEDGE: (KNOWLEDGE,)}
 
 
 async def whole_answer(question: Question, backends: Backends) -> Answer:
@@ -128,7 +129,7 @@ def _is_off(found: SearchResult, leg: Leg) -> bool:
     return found.legs.get(leg, OFF).startswith(OFF)
 
 
-def _worked(found: SearchResult, leg: Leg) -> bool:
+def _worked(found: SearchResult, leg: str) -> bool:
     """A leg's status is "ok", or begins so where there is more to say."""
     return found.legs.get(leg, OFF).startswith(OK)
 

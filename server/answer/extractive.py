@@ -73,7 +73,8 @@ async def extract(
     ranked = _blended(candidates, logits)
     gap = LOGIT_GAP
     if not ranked:
-        ranked, gap = candidates, candidates[0][0] * OVERLAP_GAP
+        ranked = _in_order(candidates, [0.0] * len(candidates))
+        gap = OVERLAP_GAP * max(ranked[0][0], 0.0)
     near = [one for score, one in ranked if score >= ranked[0][0] - gap]
     return _readable(_distinct(near, most, of_one)), problem
 
@@ -89,11 +90,12 @@ def _blended(
     if not known:
         return []
     average = sum(known) / len(known)
+    return _in_order(candidates, [average if logit is None else logit for logit in logits])
+
+
+def _in_order(candidates: Sequence[tuple[float, Extract]], logits: Sequence[float]) -> list[tuple[float, Extract]]:
     scored = [
-        (
-            (average if logit is None else logit) + OVERLAP_LOGITS * overlap - PLACE_LOGITS * (one.number - 1),
-            one,
-        )
+        (logit + OVERLAP_LOGITS * overlap - PLACE_LOGITS * (one.number - 1), one)
         for logit, (overlap, one) in zip(logits, candidates, strict=False)
     ]
     return sorted(scored, key=lambda pair: (-pair[0], pair[1].number, pair[1].place))

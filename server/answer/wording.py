@@ -35,10 +35,11 @@ NEAREST = {
     "zh": "最接近的页面：{pages}。",
 }
 PLACES = {
-    "en": {"wiki": "wiki", "web": "web"},
-    "de": {"wiki": "Wiki", "web": "Web"},
-    "ru": {"wiki": "вики", "web": "интернет"},
-    "zh": {"wiki": "维基", "web": "网络"},
+    "en": {"wiki": "wiki", "web": "web", "knowledge": "kept knowledge"},
+    "fr": {"wiki": "wiki", "web": "web", "knowledge": "connaissances conservées"},
+    "de": {"wiki": "Wiki", "web": "Web", "knowledge": "aufbewahrtes Wissen"},
+    "ru": {"wiki": "вики", "web": "интернет", "knowledge": "сохранённые знания"},
+    "zh": {"wiki": "维基", "web": "网络", "knowledge": "已保存的知识"},
 }
 
 
@@ -47,7 +48,7 @@ def refused(language: str) -> str:
 
 
 def searched(language: str, places: Sequence[str]) -> str:
-    """`places`: any of "wiki" and "web"."""
+    """`places`: any of "wiki", "web" and "knowledge"."""
     names = PLACES.get(language, PLACES["en"])
     return SEARCHED.get(language, SEARCHED["en"]).format(places=", ".join(names[place] for place in places))
 

@@ -12,8 +12,8 @@ from server.commands.terminal import Printer
 from server.http.views import EvidenceView, QueryResponse, SearchResponse
 from server.model import Verdict
 
-LEGS = ("vector", "graph", "web")
-"""Rankings that are legs; the others are shown by `--explain`."""
+LEGS = ("vector", "graph", "web", "research", "knowledge", "evergreen")
+"""Rankings that are legs, or origins of what is kept; the others are shown by `--explain`."""
 VERDICTS: Mapping[Verdict, str] = {
     "supported": "supported",
     "weak": "weakly supported",

@@ -214,7 +214,7 @@ async def test_a_fact_that_answers_is_found_beside_all_that(tmp_path: Path) -> N
     found = await search(Question(text=NEST), backends)
     best = beside(found)[0]
     assert (best.origin, best.source, best.provenance.ranks[0].rank) == ("knowledge", "gulls", 1)
-    assert best.provenance.boost == pytest.approx(0.85 * 0.6)
+    assert best.provenance.boost == pytest.approx(0.85)  # whoever approved it has judged its source
 
 
 def kept_of(origin: KeptOrigin, near: Sequence[float]) -> Kept:
@@ -276,10 +276,10 @@ async def test_origins_weigh_as_the_settings_the_persona_and_the_domain_say(tmp_
         found = await search(Question(text=NEST, persona=persona), backends)
         return {item.origin: item.provenance.boost for item in found.evidence if item.origin != "wiki"}
 
-    said = {"research": 0.95, "knowledge": 0.85 * 0.6, "evergreen": 0.7 * 0.6}
+    said = {"research": 0.95, "knowledge": 0.85, "evergreen": 0.7}
     assert await boosts("neutral") == pytest.approx(said)
     assert await boosts("plain") == pytest.approx(said)
-    assert await boosts("sober") == pytest.approx({**said, "research": 0.1 * 0.95, "evergreen": 0.6})
+    assert await boosts("sober") == pytest.approx({**said, "research": 0.1 * 0.95, "evergreen": 1.0})
 
 
 # --- what may not answer ----------------------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ def build(
     context_tokens: int = 8192,
     max_tokens: int | None = None,
     direction: str = "",
-    background: str = "",
     samples: tuple[str, ...] = (),
 ) -> Prompt:
     return build_prompt(
@@ -43,7 +42,6 @@ def build(
         context_tokens=context_tokens,
         max_tokens=max_tokens,
         direction=direction,
-        background=background,
         samples=samples,
     )
 
@@ -57,14 +55,15 @@ def test_a_plain_prompt(snapshot: SnapshotAssertion) -> None:
 
 
 def test_a_prompt_with_everything(snapshot: SnapshotAssertion) -> None:
+    evergreen = replace(FARM, number=len(EVIDENCE) + 1, title="Novella", text="Novellas are short.", origin="evergreen")
     prompt = build(
         *EVIDENCE,
+        evergreen,
         question="Qui a écrit La Ferme des animaux ?",
         persona="teacher",
         zone="caution",
         language="fr",
         direction="Stay with the history of the book.",
-        background="Novellas are short.",
         samples=("Think of a farm.\nNow imagine the pigs in charge.", "One step at a time."),
     )
     assert shown(prompt) == snapshot
@@ -81,7 +80,7 @@ def test_hostile_evidence(snapshot: SnapshotAssertion) -> None:
 
 
 def test_the_sections_stand_in_the_order_of_the_mission() -> None:
-    text = build(*EVIDENCE, background="Novellas are short.", direction="Be kind.").messages[-1].content
+    text = build(*EVIDENCE, replace(FARM, number=4, origin="evergreen"), direction="Be kind.").messages[-1].content
     headings = [line for line in text.splitlines() if line.isupper()]
     assert headings == ["BACKGROUND KNOWLEDGE", "RESEARCH FACTS", "AUTHOR VOICE", "DIRECTION", "STRUCTURE", "TASK"]
 
