@@ -21,6 +21,7 @@ from server.http.openai.chat import ChatController
 from server.http.openai.embeddings import EmbeddingsController
 from server.http.openai.models import ModelsController, not_offered
 from server.http.options import HttpOptions
+from server.http.personas import PersonasController
 from server.http.problems import answer_error
 from server.http.query import QueryController
 from server.http.requests import ApiRequest
@@ -50,6 +51,7 @@ def create_app(
     app = Litestar(
         route_handlers=[
             QueryController,
+            PersonasController,
             LibraryController,
             ResearchController,
             KnowledgeController,

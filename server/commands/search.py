@@ -20,19 +20,27 @@ from server.http.views import SearchRequest, SearchResponse
 @click.command()
 @click.argument("question")
 @click.option("--limit", type=click.IntRange(0, 50), default=0, help="Entries of evidence; 0 is the configured number.")
+@click.option("--persona", default="", metavar="NAME", help="By whose source weights, instead of the configured one's.")
 @filter_options
 @click.option("--explain", is_flag=True, help="Show every rank, score and path that led to each passage.")
 @click.option("--no-web", is_flag=True, help="Search the wiki alone.")
 @common_options
 @click.pass_context
 def command(
-    context: click.Context, question: str, limit: int, explain: bool, no_web: bool, **filters: Unpack[Filters]
+    context: click.Context,
+    question: str,
+    limit: int,
+    persona: str,
+    explain: bool,
+    no_web: bool,
+    **filters: Unpack[Filters],
 ) -> None:
     """Show the passages that an answer would rest on, without an answer; no language model is asked."""
     options = options_of(context)
     request = SearchRequest(
         question=question,
         limit=limit,
+        persona=persona,
         filter=filter_of(**filters),
         web=not no_web,
         explain=explain or not options.json,

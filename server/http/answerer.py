@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from config.personas import Persona
 from config.settings import Settings
 from graph.feedback import FeedbackStore
 from graph.protocols import ChatModel, Embedder
@@ -23,6 +24,10 @@ class Answerer(Protocol):
     @property
     def personas(self) -> tuple[str, ...]:
         """Names, the configured one first."""
+        ...
+
+    def persona(self, name: str) -> Persona:
+        """By its name, "" for the configured one. Raises `NotFoundError`."""
         ...
 
     @property

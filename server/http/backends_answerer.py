@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from config.personas import Persona
 from config.settings import Settings
 from graph.errors import DependencyDownError, SettingsError, TrivetError
 from graph.feedback import FeedbackStore
@@ -50,6 +51,9 @@ class BackendsAnswerer:
         self.embedder = backends.embedder
         configured = backends.settings.answer.persona
         self.personas = (configured, *sorted(set(backends.personas) - {configured}))
+
+    def persona(self, name: str) -> Persona:
+        return self._backends.persona(name)
 
     async def search(self, question: Question) -> SearchResult:
         text = check_question(question.text, self._backends.settings.answer.question_chars)

@@ -51,11 +51,12 @@ class QueryController(Controller):
     path = "/api"
     tags = ("questions",)
 
-    @post("/search", status_code=200, summary="Find evidence", responses=PROBLEMS)
+    @post("/search", status_code=200, summary="Find evidence", responses=PROBLEMS | UNKNOWN_PERSONA)
     async def find(
         self, data: JSONBody[SearchRequest], request: ApiRequest, serving: ServingDependency
     ) -> SearchResponse:
         """What an answer would rest on, without an answer: no language model is asked."""
+        check_persona(data.persona, serving.answerer)
         found = await serving.finish(request, serving.answerer.search(data.to_question()))
         return view_search(found, explain=data.explain)
 

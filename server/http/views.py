@@ -64,17 +64,25 @@ class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     question: QuestionText
     limit: Limit = 0
     filter: Filter = Filter()
+    persona: Annotated[
+        str, Meta(max_length=50, description="Who answers, and by whose source weights; empty: the configured one.")
+    ] = ""
     web: Annotated[bool, Meta(description="Whether the web may be asked too.")] = True
     explain: Annotated[bool, Meta(description="Whether to say why each piece of evidence is there.")] = False
 
     def to_question(self) -> Question:
-        return Question(text=self.question, where=self.filter.to_model(), limit=self.limit, use_web=self.web)
+        return Question(
+            text=self.question,
+            persona=self.persona,
+            where=self.filter.to_model(),
+            limit=self.limit,
+            use_web=self.web,
+        )
 
 
 class QueryRequest(SearchRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to answer, and how."""
 
-    persona: Annotated[str, Meta(max_length=50, description="Who answers; empty: the configured one.")] = ""
     history: Annotated[Sequence[HistoryMessage], Meta(max_length=10_000, description="Oldest first.")] = ()
     temperature: Temperature | None = None
     max_tokens: MaxTokens | None = None

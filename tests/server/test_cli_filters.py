@@ -78,6 +78,12 @@ def test_without_filters_all_pages_may_answer(cli: InProcessCli, listening: List
     assert listening.asked[0].filter == Filter()
 
 
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_the_persona_reaches_the_question(cli: InProcessCli, listening: Listening, command: str) -> None:
+    assert cli(command, "Who wrote it?", "--persona", "teacher", "--json").code == 0
+    assert listening.asked[0].persona == "teacher"
+
+
 @pytest.mark.parametrize(
     "typed", [("--modified-from", "yesterday"), ("--modified-to", "2026-02-30"), ("--type", "poem")]
 )

@@ -141,8 +141,9 @@ def test_a_question_that_is_none_is_refused(wiki: InProcessCli, question: str) -
     assert ended.json["error"]["kind"] == "bad-question"
 
 
-def test_an_unknown_persona_is_refused(wiki: InProcessCli) -> None:
-    ended = wiki("ask", "Who?", "--persona", "nobody")
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_an_unknown_persona_is_refused(wiki: InProcessCli, command: str) -> None:
+    ended = wiki(command, "Who?", "--persona", "nobody")
     assert ended.code == 2
     assert "neutral" in ended.err
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from config.personas import Persona, load_personas
 from config.settings import Settings
 from graph.errors import QuestionError
 from graph.feedback import FeedbackStore
@@ -145,6 +146,9 @@ class ScriptedAnswerer:
 
     def announce(self, url: str) -> None:
         self.url = url
+
+    def persona(self, name: str) -> Persona:
+        return load_personas(None)[name or self.personas[0]]
 
     async def search(self, question: Question) -> SearchResult:
         async with aclosing(self.stream(question)) as events:

@@ -21,6 +21,7 @@ async def test_the_public_interface_is_as_it_was(client: Client, snapshot: Snaps
 
 def test_every_route_is_in_it(app: Litestar) -> None:
     assert set(app.openapi_schema.to_schema()["paths"]) == {
+        "/api/personas",
         "/api/search",
         "/api/query",
         "/api/query/stream",
