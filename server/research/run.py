@@ -64,7 +64,7 @@ class Stages(Protocol):
         ...
 
     async def judge(self, topic: Topic) -> Judgement: ...
-    async def extract(self, topic: Topic, *, seconds: float, report: Report) -> None:
+    async def extract(self, topic: Topic, *, seconds: float, report: Report) -> Gathered:
         """Propose facts, and put the topic up for review."""
         ...
 
@@ -208,7 +208,7 @@ class Life:
 
     async def _extract(self, topic: Topic) -> Topic:
         self._say("extracting")
-        await self._stages.extract(topic, seconds=max(self._seconds(), 0.0), report=self._report)
+        self._note(await self._stages.extract(topic, seconds=max(self._seconds(), 0.0), report=self._report))
         return await _there(self._store, self._slug)
 
     async def _give_up(self, topic: Topic) -> Topic:

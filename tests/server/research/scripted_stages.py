@@ -58,13 +58,14 @@ class ScriptedStages:
         state = TopicState.THIN if pages else TopicState.INSUFFICIENT
         return ScriptedVerdict(state=state, reasons=[f"{pages} pages of {ENOUGH}"])
 
-    async def extract(self, topic: Topic, *, seconds: float, report: Report) -> None:
+    async def extract(self, topic: Topic, *, seconds: float, report: Report) -> Gathered:
         self._begin("extract")
         self.before_extraction()
         self.store.move_topic(topic.slug, TopicState.EXTRACTING)
         for page in self.store.pages(topic.slug):
             self.store.add_facts([fact_of(topic.slug, page.url, topic.category)])
         self.store.move_topic(topic.slug, TopicState.REVIEW)
+        return Gathered()
 
     def _begin(self, stage: str) -> None:
         self.done.append(stage)
