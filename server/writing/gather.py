@@ -12,9 +12,13 @@ from server.model import Question, SearchResult, Zone
 from server.search import search
 from server.writing.model import PlannedSection, WritingRequest
 
-PATIENCE = 10.0
-"""How much longer than for an answer the cross-encoder may take: what it has not read cannot be left out for not
-fitting, and a piece takes minutes anyhow."""
+PATIENCE = 25.0
+"""How much longer than for an answer the cross-encoder may take: what it has not read counts for nothing here, and a
+piece takes minutes anyhow."""
+CANDIDATES = 30
+"""What it reads at least: of those that fit, other sections have some."""
+SPARE = 2
+"""How many times more is asked for than is wanted, as much of it does not fit."""
 CLAIM_RESULTS = 4
 FOCUS_LOGITS = 4.0
 """On a wiki of 269 pages “frontiers”, “formalism” and the like cost the best passage 2 to 6 logits. Passages about
@@ -33,17 +37,20 @@ class Gathered:
 
 
 def patient(backends: Backends) -> Backends:
-    """The same, where the cross-encoder has more time."""
+    """The same, where the cross-encoder reads more and has more time."""
     rerank = backends.settings.rerank
-    longer = rerank.model_copy(update={"budget_seconds": PATIENCE * rerank.budget_seconds})
+    more = {"budget_seconds": PATIENCE * rerank.budget_seconds, "candidates": max(CANDIDATES, rerank.candidates)}
+    longer = rerank.model_copy(update=more)
     return replace(backends, settings=backends.settings.model_copy(update={"rerank": longer}))
 
 
 async def gather(section: PlannedSection, request: WritingRequest, backends: Backends) -> Gathered:
     """Everything that was found. Raises `DependencyDownError` where the wiki cannot be searched."""
-    found = [await search(_question(query, request, limit=section.results), backends) for query in section.queries]
+    found = [
+        await search(_question(query, request, limit=SPARE * section.results), backends) for query in section.queries
+    ]
     zone = next((one.zone for one in found if one.zone != "abstain"), found[0].zone)
-    evidence = _interleaved([_alone(one) for one in found])[: section.results]
+    evidence = _interleaved([_alone(one) for one in found])
     return Gathered(section=section, evidence=tuple(evidence), zone=zone, legs=_amiss(found))
 
 
@@ -55,14 +62,14 @@ async def gather_for_claims(claims: Sequence[str], request: WritingRequest, back
 
 
 def fitting(gathered: Gathered, topic_best: float | None, least: float) -> Gathered:
-    """Without what does not fit. `topic_best`: the best logit that the topic alone had.
+    """The best of what fits. `topic_best`: the best logit that the topic alone had.
 
     What was asked for a section is the topic and a word or two that no page has, which costs every passage about as
     much as the best one: so much less is enough, within bounds.
     """
     best = best_of(gathered.evidence)
     lost = 0.0 if best is None or topic_best is None else min(max(topic_best - best, 0.0), FOCUS_LOGITS)
-    return replace(gathered, evidence=tuple(above(gathered.evidence, least - lost)))
+    return replace(gathered, evidence=tuple(above(gathered.evidence, least - lost)[: gathered.section.results]))
 
 
 def best_of(evidence: Sequence[Evidence]) -> float | None:

@@ -52,6 +52,11 @@ async def write(
             await asyncio.wait([work])
 
 
+async def check_request(request: WritingRequest, backends: Backends) -> None:
+    """Raises what `write` would raise before its first event."""
+    await _begun(request, backends, ())
+
+
 async def _begun(request: WritingRequest, backends: Backends, done: Sequence[SectionResult]) -> Run:
     """Everything that may be refused is refused here."""
     topic = " ".join(check_question(request.topic, backends.settings.answer.question_chars).split())

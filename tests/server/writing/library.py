@@ -32,9 +32,9 @@ def lamp(number: int) -> Evidence:
 
 @dataclass(slots=True)
 class Library:
-    """Ten of its documents for each question, always the same ten for the same one; none for `unknown` words."""
+    """Gives as many of its documents as are asked for, always the same to the same question; none to `unknown` words."""
 
-    documents: Sequence[Evidence] = tuple(lamp(n) for n in range(1, 61))
+    documents: Sequence[Evidence] = tuple(lamp(n) for n in range(1, 81))
     unknown: str = ""
     answers: dict[str, Sequence[Evidence]] = field(default_factory=dict)
     """Words of a question → what is found for it."""
