@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from graph.home import RESEARCH_FILE
@@ -137,4 +138,15 @@ def test_a_server_does_the_research(queued: InProcessCli, web: SmallWeb) -> None
         assert (topic["state"], topic["pages"]) == ("review", 6)
         assert queued("research", "run", "--json").json["topics"] == []
         assert queued("research", "delete", SLUG).code == 0
+    assert queued("verify").code == 0
+
+
+def test_a_worker_does_the_research_that_a_server_left_to_it(queued: InProcessCli, web: SmallWeb) -> None:
+    with (queued.folder / "trivet.toml").open("a", encoding="utf-8") as file:
+        file.write("[server]\nrun_jobs = false\n")
+    with serving(queued.cli) as url:
+        job = httpx.post(f"{url}/api/research", json={"topics": [SLUG]}).json()
+        assert (job["state"], job["topics"]) == ("queued", [SLUG])
+    assert queued("worker", "--once", "--json").json["done"] == 1
+    assert queued("research", "show", SLUG, "--json").json["topic"]["state"] == "review"
     assert queued("verify").code == 0
