@@ -1,7 +1,7 @@
 """The prompt of one section: a pure function that never exceeds the model's window (mission.md §7.3).
 
-In order: research facts, what is written, author voice, direction, structure, task. Persona and task are never
-dropped; evidence fits what is left, and is never more than the section's own budget.
+In order: background knowledge, research facts, what is written, author voice, direction, structure, task. Persona and
+task are never dropped; evidence fits what is left, and is never more than the section's own budget.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from graph.errors import SettingsError
 from graph.model import ChatMessage, Evidence
 from server.answer.fence import Fence
 from server.answer.plain import visible
-from server.answer.prompt import CAUTION, MESSAGE_TOKENS, SAMPLES, WORDS_PER_TOKEN
+from server.answer.prompt import BACKGROUND, CAUTION, FACTS, MESSAGE_TOKENS, SAMPLES, WORDS_PER_TOKEN
 from server.model import Zone
 from server.writing.model import PlannedSection, SectionTokens
 
@@ -84,7 +84,7 @@ def build_section_prompt(task: SectionTask, evidence: Sequence[Evidence], window
     kept = _fit(numbered, fence, window, room)
     while True:
         entries = [entry_of(item, fence) for item in kept]
-        messages = _messages(task, fence, entries, window.answer(task.persona))
+        messages = _messages(task, fence, list(zip(kept, entries, strict=True)), window.answer(task.persona))
         prompt = _cost(messages, window)
         context = window.count_tokens("\n".join(entries)) if entries else 0
         if not kept or (prompt + window.answer(task.persona) <= window.tokens and context <= room):
@@ -109,7 +109,8 @@ def evidence_room(task: SectionTask, window: Window) -> int:
     """Tokens that the rest of the prompt leaves for evidence. Raises `SettingsError` where that is next to nothing."""
     fence = Fence.of(task.topic, [])
     answer = window.answer(task.persona)
-    fixed = _cost(_messages(task, fence, ["."], answer), window)
+    headings = window.count_tokens(f"{BACKGROUND}\n\n{FACTS}\n\n")
+    fixed = _cost(_messages(task, fence, (), answer), window) + headings
     room = window.tokens - answer - fixed
     if room < LEAST_EVIDENCE:
         raise SettingsError(
@@ -134,7 +135,7 @@ def _fitted(task: SectionTask, fence: Fence, window: Window) -> SectionTask:
     # The sections last written are at the end, and matter most.
     lines = _few_enough(task.summary.splitlines()[::-1], count, max(share, 0))[::-1]
     full = replace(bare, summary=fence.inert("\n".join(lines)), samples=tuple(samples), failed=tuple(failed))
-    left = window.tokens - window.answer(task.persona) - _cost(_messages(full, fence, ["."], 0), window)
+    left = window.tokens - window.answer(task.persona) - _cost(_messages(full, fence, (), 0), window)
     return full if left >= LEAST_EVIDENCE else bare
 
 
@@ -172,10 +173,13 @@ def _shortened(item: Evidence, fence: Fence, window: Window, room: int) -> list[
     return []
 
 
-def _messages(task: SectionTask, fence: Fence, entries: Sequence[str], answer: int) -> tuple[ChatMessage, ...]:
+def _messages(
+    task: SectionTask, fence: Fence, entries: Sequence[tuple[Evidence, str]], answer: int
+) -> tuple[ChatMessage, ...]:
     persona = task.persona
     parts = (
-        ("RESEARCH FACTS", "\n".join(entries)),
+        (BACKGROUND, "\n".join(entry for item, entry in entries if item.origin == "evergreen")),
+        (FACTS, "\n".join(entry for item, entry in entries if item.origin != "evergreen")),
         ("WRITTEN SO FAR", f"{WRITTEN}\n{task.summary}" if task.summary else ""),
         ("AUTHOR VOICE", _listed(f"{persona.voice}\n{SAMPLES}", task.samples) if task.samples else persona.voice),
         ("DIRECTION", "\n".join(part for part in (persona.instructions.strip(), _place(task)) if part)),

@@ -32,7 +32,7 @@ def lamp(number: int) -> Evidence:
 
 @dataclass(slots=True)
 class Library:
-    """Gives as many of its documents as are asked for, always the same to the same question; none to `unknown` words."""
+    """Gives as many documents as are asked for, always the same to the same question; none to `unknown` words."""
 
     documents: Sequence[Evidence] = tuple(lamp(n) for n in range(1, 81))
     unknown: str = ""

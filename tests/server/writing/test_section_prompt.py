@@ -84,8 +84,17 @@ def user(task: SectionTask = TASK, *evidence: Evidence) -> str:
 
 
 def test_what_matters_most_stands_closest_to_the_task() -> None:
-    said = user()
-    order = ["RESEARCH FACTS", "WRITTEN SO FAR", "AUTHOR VOICE", "DIRECTION", "STRUCTURE", "TASK"]
+    said = user(TASK, lamp(1), replace(lamp(2), origin="evergreen"))
+    assert said.index("Lamp L2 burned") < said.index("RESEARCH FACTS") < said.index("Lamp L1 burned")
+    order = [
+        "BACKGROUND KNOWLEDGE",
+        "RESEARCH FACTS",
+        "WRITTEN SO FAR",
+        "AUTHOR VOICE",
+        "DIRECTION",
+        "STRUCTURE",
+        "TASK",
+    ]
     places = [said.index(f"{heading}\n") for heading in order]
     assert places == sorted(places)
     assert "other sections, whose matter is not for this one: Overview; End." in said

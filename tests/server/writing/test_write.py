@@ -10,6 +10,7 @@ from itertools import combinations
 
 import pytest
 
+from config.settings import LLMSettings
 from graph.errors import (
     ConflictError,
     DependencyDownError,
@@ -19,6 +20,7 @@ from graph.errors import (
     SettingsError,
 )
 from graph.model import ChatMessage
+from server.answer.openai_chat import OpenAIChat
 from server.writing.gather import document_of
 from server.writing.markdown import end_markdown, piece_markdown
 from server.writing.model import (
@@ -35,6 +37,7 @@ from server.writing.model import (
 from server.writing.saved import sections_from_json, sections_json
 from server.writing.write import whole_piece, write
 from tests.fake_chat import FakeChat
+from tests.model_server import Script, openai_events, serving
 from tests.server.answer.found import backends
 from tests.server.writing.library import FACT, LAMPS, Library, events_of, heading_of, lamp, only, scribe
 
@@ -283,3 +286,21 @@ async def test_one_section_is_a_piece() -> None:
     piece = await whole_piece(replace(LAMPS, outline=("All of it",)), backends(FakeChat(scribe)))
     assert [section.heading for section in piece.sections] == ["All of it"]
     assert piece.sections[0].queries == ("Lighthouse lamps", "Lighthouse lamps All of it")
+
+
+async def test_beside_a_real_server_five_sections_take_less_than_six_tenths_of_the_time() -> None:
+    """Scaled down from two seconds a call. The model says that it finds nothing, so each section is one call."""
+    refusal = backends().persona("").refusal_in("en")
+    async with serving(openai_events, Script(words=(refusal,), wait_first=0.4)) as server:
+        chat = OpenAIChat(LLMSettings(provider="openai", url=f"{server.url}/v1", model="stub"))
+        try:
+            took = []
+            for sequential in (True, False):
+                begun = asyncio.get_running_loop().time()
+                piece = await whole_piece(replace(LAMPS, sequential=sequential), backends(chat))
+                took.append(asyncio.get_running_loop().time() - begun)
+                assert {section.mode for section in piece.sections} == {"unknown"}
+        finally:
+            await chat.close()
+        assert len(server.requests) == 10
+    assert took[1] <= 0.6 * took[0]
