@@ -103,7 +103,7 @@ class Collector:
                 self._failure = error
                 self.note(f"{query[:60]!r} was not searched for: {error}")
                 break
-            looked += count
+            looked += len(new)  # others cost nothing, and must not crowd out what may be fetched
             fresh = [candidate for candidate in new if candidate.key not in {one.key for one in found}]
             found += fresh
             if not count or (new and not fresh):  # the end, or an engine that knows no pages

@@ -52,9 +52,10 @@ def topic_queries(topic: Topic, names: Sequence[str], limit: int) -> list[str]:
 
 
 def _distinct(queries: Iterable[str]) -> list[str]:
-    """The first of those that have the same words."""
+    """The first of those that have the same content words."""
     kept: dict[frozenset[str], str] = {}
     for query in queries:
-        if found := frozenset(words(query)):
-            kept.setdefault(found, query)
+        tokens = frozenset(words(query))
+        if tokens:
+            kept.setdefault(tokens - FUNCTION_WORDS or tokens, query)
     return list(kept.values())

@@ -23,6 +23,11 @@ TITLE_WORDS = 3
 FEWEST_WORDS, LONGEST = 3, 300
 LONGEST_ANSWER = 20_000
 MOST_STARTS = 100
+TELL_NOTHING = frozenset(
+    """actually affect compare describe differ exactly explain happen help important involve key know main matter mean
+    play say specific typically use used various work""".split()
+)
+"""Words of questions that say nothing of what is asked for; of six keywords each one counts."""
 NUMBERING = re.compile(r"^(?:[-*•–]|\(?[0-9]{1,2}[.):]|[Qq](?:uestion)? ?[0-9]{1,2}[.):])\s*")
 OPENING = re.compile(r"[\[{]")
 DECODER = json.JSONDecoder(strict=False)
@@ -182,7 +187,7 @@ def question_keywords(
 ) -> tuple[str, ...]:
     """Four to six: those of the question, with words of the title so that it stays on the topic, then of the focus."""
     title, focus = core_keywords(topic.title), core_keywords(topic.focus)
-    asked = core_keywords(question, names)
+    asked = [keyword for keyword in core_keywords(question, names) if keyword not in TELL_NOTHING]
     if not first and not set(words(topic.title)).intersection(words(question)):
         first = title[:2]
     found = _distinct([*first, *asked])
