@@ -53,6 +53,10 @@ class JobStore(Protocol):
         """The newest first."""
         ...
 
+    def counts(self) -> dict[JobState, int]:
+        """How many of those that are remembered are in each state."""
+        ...
+
     def waiting(self) -> bool:
         """Whether there is one that `take` would give."""
         ...

@@ -79,6 +79,12 @@ class SqliteJobs:
     def jobs(self, limit: int = 100) -> Sequence[Job]:
         return [_job(row) for row in self._rows(f"SELECT {COLUMNS} FROM jobs ORDER BY number DESC LIMIT ?", limit)]
 
+    def counts(self) -> dict[JobState, int]:
+        found = {
+            JobState(state): count for state, count in self._rows("SELECT state, count(*) FROM jobs GROUP BY state")
+        }
+        return {state: found.get(state, 0) for state in JobState}
+
     def waiting(self) -> bool:
         return bool(self._rows(NEXT, self._clock(), self._boot))
 

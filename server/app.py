@@ -14,9 +14,11 @@ from server.http.answerer import OpenAnswerer
 from server.http.auth import KeyAuth
 from server.http.feedback import FeedbackController
 from server.http.gate import Drain, Gate
-from server.http.health import healthz, healthz_head, readyz
+from server.http.given_answers import GivenAnswers
+from server.http.health import healthz, healthz_head, metrics, readyz
 from server.http.knowledge import KnowledgeController
 from server.http.library import LibraryController
+from server.http.metrics import Metrics, RequestMetrics
 from server.http.openai.chat import ChatController
 from server.http.openai.embeddings import EmbeddingsController
 from server.http.openai.models import ModelsController, not_offered
@@ -41,11 +43,14 @@ def create_app(
     """`drain` is the handle by which `serve` ends what is under way."""
     options = options or HttpOptions.from_settings(settings)
     drain = drain or Drain()
+    counted = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         async with open_answerer(settings) as answerer:
-            app.state.serving = Serving(answerer=answerer, options=options, drain=drain)
+            app.state.serving = Serving(
+                answerer=answerer, options=options, drain=drain, metrics=counted, given=GivenAnswers(counted)
+            )
             yield
 
     app = Litestar(
@@ -63,6 +68,7 @@ def create_app(
             healthz,
             healthz_head,
             readyz,
+            metrics,
         ],
         dependencies={"serving": Provide(provide_serving, sync_to_thread=False)},
         exception_handlers={Exception: answer_error},
@@ -75,7 +81,7 @@ def create_app(
         state=State({"options": options}),
     )
     # Around everything: Litestar's own middleware sees no request that meets no route.
-    app.asgi_handler = RequestLog(app.asgi_handler)
+    app.asgi_handler = RequestLog(RequestMetrics(app.asgi_handler, counted))
     return app
 
 

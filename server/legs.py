@@ -33,6 +33,7 @@ class LegResult(Generic[T]):
 
     found: T | None
     status: str
+    milliseconds: float = 0.0
 
 
 async def guarded(
@@ -43,17 +44,20 @@ async def guarded(
     `breaker`: of the service the leg needs. While it is open the leg is not run, so that a dead service costs a
     question nothing.
     """
-    try:
-        with breaker.watch() if breaker else nullcontext():
-            return LegResult(await _in_time(leg, name, seconds, breaker), OK)
-    except SlowError:
-        return LegResult(None, f"timeout after {seconds:g} s")
-    except TrivetError as error:
-        leg.close()  # where the breaker did not let it run
-        return LegResult(None, f"unavailable: {error}")
-    except Exception as error:
-        log.exception("leg failed", leg=name)
-        return LegResult(None, f"failed: {type(error).__name__}")
+    watch, found, status = Stopwatch(), None, OK
+    with watch.stage(name):
+        try:
+            with breaker.watch() if breaker else nullcontext():
+                found = await _in_time(leg, name, seconds, breaker)
+        except SlowError:
+            status = f"timeout after {seconds:g} s"
+        except TrivetError as error:
+            leg.close()  # where the breaker did not let it run
+            status = f"unavailable: {error}"
+        except Exception as error:
+            log.exception("leg failed", leg=name)
+            status = f"failed: {type(error).__name__}"
+    return LegResult(found, status, watch.milliseconds[name])
 
 
 class SlowError(DependencyDownError):

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from graph.errors import NotFoundError
-from graph.jobs import ENDED, Job
+from graph.jobs import ENDED, Job, JobState
 from graph.registry import RegisteredSource
 from ingestion.sources.detect import recognise
 from ingestion.sync import register
@@ -90,6 +90,9 @@ class JobLibrarian:
 
     async def jobs(self, limit: int) -> Sequence[Job]:
         return await asyncio.to_thread(self._library.jobs.jobs, limit)
+
+    async def job_counts(self) -> dict[JobState, int]:
+        return await asyncio.to_thread(self._library.jobs.counts)
 
     async def job(self, job_id: str) -> Job:
         return _there(await asyncio.to_thread(self._library.jobs.job, job_id), job_id)

@@ -73,6 +73,9 @@ async def search(question: Question, backends: Backends) -> SearchResult:
             run_legs(question, language, backends), kept_leg(question, backends)
         )
     legs = statuses(vector, graph, web, kept)
+    times = {"vector": vector.milliseconds, "graph": graph.milliseconds, "web": web.milliseconds}
+    times[KNOWLEDGE] = kept.milliseconds
+    watch.milliseconds |= {leg: taken for leg, taken in times.items() if taken}
 
     with watch.stage("fusion"):
         rankings = vector.found[0] if vector.found else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from config.personas import Persona
 from config.settings import Settings
+from graph.breaker import Breaker
 from graph.feedback import FeedbackStore
 from graph.protocols import ChatModel, Embedder
 from server.http.librarian import Librarian
@@ -34,6 +35,11 @@ class Answerer(Protocol):
     def chat(self) -> ChatModel | None: ...
     @property
     def embedder(self) -> Embedder: ...
+    @property
+    def breakers(self) -> Mapping[str, Breaker]:
+        """Of what needs a server: the legs by their names, and the "llm"."""
+        ...
+
     @property
     def librarian(self) -> Librarian | None:
         """Where the store is filled here too."""

@@ -48,6 +48,7 @@ class BackendsAnswerer:
         self.desk = desk
         self.feedback = feedback
         self.chat = backends.chat
+        self.breakers = backends.breakers
         self.embedder = backends.embedder
         configured = backends.settings.answer.persona
         self.personas = (configured, *sorted(set(backends.personas) - {configured}))

@@ -1,4 +1,4 @@
-"""Answers that were given: one log line for each, and the last ones kept in memory, so that readers can rate them."""
+"""Answers that were given: counted, logged in a line each, the last ones kept in memory, for readers to rate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from server.http.metrics import Metrics
 from server.model import Answer, Question
 
 KEPT = 1_000
@@ -38,12 +39,13 @@ class GivenAnswer:
 class GivenAnswers:
     """The last thousand by their ids; nobody's questions are written to disk unless an answer is rated."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, metrics: Metrics, kept: int = KEPT) -> None:
+        self._metrics = metrics
         self._kept = kept
         self._answers: OrderedDict[str, GivenAnswer] = OrderedDict()
 
     def note(self, answer_id: str, question: Question, answer: Answer) -> None:
-        """Remember it, and say in the log how it came about."""
+        """Remember and count it, and say in the log how it came about."""
         self._answers[answer_id] = GivenAnswer(
             question=question.text,
             answer=answer.text[:LONGEST],
@@ -53,6 +55,7 @@ class GivenAnswers:
         )
         while len(self._answers) > self._kept:
             self._answers.popitem(last=False)
+        self._metrics.answered(answer)
         log_answer(answer_id, question, answer)
 
     def find(self, answer_id: str) -> GivenAnswer | None:

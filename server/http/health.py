@@ -1,19 +1,26 @@
-"""`/healthz`: the process lives. `/readyz`: and can answer."""
+"""`/healthz`: the process lives. `/readyz`: and can answer. `/metrics`: how it has done."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+import structlog
 from litestar import Response, get, head
 from msgspec import UNSET, Struct, UnsetType
 
-from server.http.answerer import ESSENTIAL
+from graph.errors import TrivetError
+from graph.jobs import JobState
+from server.http.answerer import ESSENTIAL, Answerer
 from server.http.auth import OPEN, is_authorized
 from server.http.gate import UNCOUNTED
+from server.http.metrics import MEDIA_TYPE
+from server.http.query import PROBLEMS
 from server.http.requests import ApiRequest
 from server.http.work import ServingDependency
 
 PROBE = {OPEN: True, UNCOUNTED: True}
+
+log = structlog.get_logger(__name__)
 
 
 class Health(Struct, frozen=True, kw_only=True):
@@ -48,6 +55,28 @@ async def readyz(request: ApiRequest, serving: ServingDependency) -> Response[Re
     status = _status(dependencies)
     body = Readiness(status=status, dependencies=dependencies if known else UNSET)
     return Response(body, status_code=503 if status == "unready" else 200)
+
+
+@get(
+    "/metrics",
+    opt={UNCOUNTED: True},
+    tags=["health"],
+    media_type=MEDIA_TYPE,
+    summary="How has it done?",
+    responses={401: PROBLEMS[401]},
+)
+async def metrics(serving: ServingDependency) -> bytes:
+    """In Prometheus' text format."""
+    return serving.metrics.exposition(serving.answerer.breakers, await _job_counts(serving.answerer))
+
+
+async def _job_counts(answerer: Answerer) -> dict[JobState, int]:
+    """None where they cannot be read now: all else is told none the less."""
+    try:
+        return await answerer.librarian.job_counts() if answerer.librarian else {}
+    except TrivetError as error:
+        log.warning("the jobs cannot be counted", detail=str(error))
+        return {}
 
 
 def _status(dependencies: dict[str, str]) -> Literal["ready", "degraded", "unready"]:

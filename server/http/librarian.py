@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from graph.jobs import Job
+from graph.jobs import Job, JobState
 from graph.registry import RegisteredSource
 from server.research.plan import Plan
 
@@ -44,6 +44,7 @@ class Librarian(Protocol):
         ...
 
     async def jobs(self, limit: int) -> Sequence[Job]: ...
+    async def job_counts(self) -> dict[JobState, int]: ...
     async def job(self, job_id: str) -> Job: ...
     async def cancel(self, job_id: str) -> Job: ...
     def watch(self, job_id: str) -> AsyncIterator[Job]:

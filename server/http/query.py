@@ -58,6 +58,7 @@ class QueryController(Controller):
         """What an answer would rest on, without an answer: no language model is asked."""
         check_persona(data.persona, serving.answerer)
         found = await serving.finish(request, serving.answerer.search(data.to_question()))
+        serving.metrics.searched(found)
         return view_search(found, explain=data.explain)
 
     @post("/query", status_code=200, summary="Answer a question", responses=PROBLEMS | UNKNOWN_PERSONA)

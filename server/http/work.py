@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from anyio import CancelScope
@@ -15,6 +15,7 @@ from litestar.types import Receive
 from server.http.answerer import Answerer
 from server.http.gate import Drain
 from server.http.given_answers import GivenAnswers
+from server.http.metrics import Metrics
 from server.http.options import HttpOptions
 from server.http.problems import ClientGoneError, DeadlineError, Problem, log_error, problem_of
 from server.http.requests import ApiRequest
@@ -148,7 +149,8 @@ class Serving:
     answerer: Answerer
     options: HttpOptions
     drain: Drain
-    given: GivenAnswers = field(default_factory=GivenAnswers)
+    metrics: Metrics
+    given: GivenAnswers
 
     async def finish(self, request: ApiRequest, work: Coroutine[Any, Any, T]) -> T:
         return await finish(request, work, seconds=self.options.request_seconds, drain=self.drain)
@@ -163,16 +165,19 @@ class Serving:
         except BaseException:
             await items.aclose()
             raise
-        return _resume(first, items)
+        return self._resume(first, items)
 
-
-async def _resume(first: T | Ping, items: AsyncGenerator[T | Ping | Fault]) -> AsyncGenerator[T | Ping | Fault]:
-    try:
-        yield first
-        async for item in items:
-            yield item
-    finally:
-        await items.aclose()
+    async def _resume(
+        self, first: T | Ping, items: AsyncGenerator[T | Ping | Fault]
+    ) -> AsyncGenerator[T | Ping | Fault]:
+        try:
+            yield first
+            async for item in items:
+                if isinstance(item, Fault):
+                    self.metrics.broke_off(problem_of(item.error).kind)
+                yield item
+        finally:
+            await items.aclose()
 
 
 ServingDependency = NamedDependency[SkipValidation[Serving]]

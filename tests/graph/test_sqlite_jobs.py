@@ -140,3 +140,14 @@ def test_old_jobs_are_forgotten_but_none_that_has_not_ended(queue: Queue) -> Non
     queue.jobs.submit("sync", {})
     assert len(queue.jobs.jobs()) == 3
     assert queue.jobs.job(running.id) is not None
+
+
+def test_how_many_are_in_each_state(queue: Queue) -> None:
+    assert set(queue.jobs.counts().values()) == {0}
+    for source in "abc":
+        queue.jobs.submit("sync", {"source": source})
+    job = taken(queue.jobs)
+    assert queue.jobs.counts()[JobState.RUNNING] == 1
+    queue.jobs.end(job.id, "w", JobState.DONE, result={})
+    counts = queue.jobs.counts()
+    assert (counts[JobState.QUEUED], counts[JobState.RUNNING], counts[JobState.DONE]) == (2, 0, 1)

@@ -11,6 +11,7 @@ from litestar.params import JSONBody
 from litestar.response import Stream
 
 from server.http.event_stream import PING, event_stream
+from server.http.metrics import Metrics
 from server.http.openai.answers import ChatCompletion, ChatWriter
 from server.http.openai.background import is_background, run_background
 from server.http.openai.models import OPENAI_ERRORS, find_model
@@ -51,11 +52,12 @@ class ChatController(Controller):
             else serving.answerer.stream(question)
         )
         if not data.stream:
-            return Response(writer.whole(await serving.finish(request, _whole(events))))
+            told = await serving.finish(request, _whole(events))
+            serving.metrics.spent(told)
+            return Response(writer.whole(told))
         items = await serving.begin(request, events)
-        if not background:
-            items = noting(items, serving.given, writer.id, question)
-        return event_stream(_encoded(items, writer))
+        counted = _counted(items, serving.metrics) if background else noting(items, serving.given, writer.id, question)
+        return event_stream(_encoded(counted, writer))
 
 
 async def _whole(events: AsyncIterator[AnswerEvent]) -> Answer:
@@ -64,6 +66,17 @@ async def _whole(events: AsyncIterator[AnswerEvent]) -> Answer:
         if isinstance(event, DoneEvent):
             return event.answer
     raise AssertionError("a stream of answer events ended without its DoneEvent")
+
+
+async def _counted(
+    items: AsyncGenerator[AnswerEvent | Ping | Fault], metrics: Metrics
+) -> AsyncGenerator[AnswerEvent | Ping | Fault]:
+    """What a client asks of the model on its own is no answer, but it costs."""
+    async with aclosing(items):
+        async for item in items:
+            if isinstance(item, DoneEvent):
+                metrics.spent(item.answer)
+            yield item
 
 
 async def _encoded(items: AsyncGenerator[AnswerEvent | Ping | Fault], writer: ChatWriter) -> AsyncGenerator[bytes]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from config.personas import Persona, load_personas
 from config.settings import Settings
+from graph.breaker import Breaker
 from graph.errors import QuestionError
 from graph.feedback import FeedbackStore
 from graph.model import ChatMessage, ChatPiece, Evidence, LegRank, Provenance
@@ -122,6 +123,7 @@ class ScriptedAnswerer:
     """Answers every question the same way; what it should do beside that stands in its fields."""
 
     chat: ScriptedChat | None = None
+    breakers: dict[str, Breaker] = field(default_factory=dict)
     librarian: Librarian | None = None
     desk: Desk | None = None
     feedback: FeedbackStore | None = field(default_factory=FakeFeedback)

@@ -11,6 +11,7 @@ import pytest
 
 from server.http import given_answers
 from server.http.given_answers import GivenAnswers
+from server.http.metrics import Metrics
 from server.model import Question
 from tests.server.http.conftest import Client
 from tests.server.http.scripted import ANSWER, ScriptedAnswerer
@@ -109,7 +110,7 @@ async def test_a_server_that_keeps_none_says_so(client: Client, answerer: Script
 
 
 def test_only_the_last_answers_are_remembered() -> None:
-    given = GivenAnswers(kept=2)
+    given = GivenAnswers(Metrics(), kept=2)
     for answer_id in "abc":
         given.note(answer_id, Question(text="Who?"), ANSWER)
     assert [given.find(answer_id) is not None for answer_id in "abc"] == [False, True, True]

@@ -51,6 +51,7 @@ def test_every_route_is_in_it(app: Litestar) -> None:
         "/api/facts/{fact_id}/undo",
         "/api/facts/bulk",
         "/healthz",
+        "/metrics",
         "/readyz",
     }
 
