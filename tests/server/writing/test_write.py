@@ -21,6 +21,7 @@ from graph.errors import (
 )
 from graph.model import ChatMessage
 from server.answer.openai_chat import OpenAIChat
+from server.answer.prompt import MESSAGE_TOKENS
 from server.writing.gather import document_of
 from server.writing.markdown import end_markdown, piece_markdown
 from server.writing.model import (
@@ -304,3 +305,20 @@ async def test_beside_a_real_server_five_sections_take_less_than_six_tenths_of_t
             await chat.close()
         assert len(server.requests) == 10
     assert took[1] <= 0.6 * took[0]
+
+
+@pytest.mark.parametrize("tokens", [2048, 4096, 32768])
+async def test_no_call_of_the_model_exceeds_its_window(tokens: int, library: Library) -> None:
+    """Also those of rewrites, which are told what was wrong."""
+    library.documents = tuple(replace(lamp(n), text=f"{lamp(n).text} " * 12) for n in range(1, 81))
+
+    def wrong(messages: Sequence[ChatMessage]) -> str:
+        return f"{scribe(messages)} {'The keepers were paid 5,321 crowns a year. ' * 20}"
+
+    chat = FakeChat(wrong, context_tokens=tokens)
+    piece = await whole_piece(replace(LAMPS, sequential=True), backends(chat))
+    assert {section.rewrites for section in piece.sections} == {2}
+    assert len(chat.asked) == 15
+    for messages, options in zip(chat.asked, chat.options, strict=True):
+        asked = sum(chat.count_tokens(message.content) + MESSAGE_TOKENS for message in messages)
+        assert asked + int(str(options["max_tokens"])) <= tokens
