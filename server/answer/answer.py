@@ -113,7 +113,7 @@ async def _samples(focus: str, persona: Persona, backends: Backends) -> tuple[tu
     """Of the persona's voice, for the model; chosen while the search goes on, so that no word comes later for it."""
     if backends.chat is None:
         return (), ""
-    return await backends.voices.chosen(persona, focus, backends.embedder)
+    return await backends.voices.chosen(persona, focus, backends.embedder, backends.question_vectors)
 
 
 def _why_nothing(found: SearchResult, *, filtered: bool) -> str:

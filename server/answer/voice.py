@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from config.personas import Persona
 from graph.errors import DependencyError
 from graph.protocols import Embedder
+from server.question_vectors import QuestionVectors
 
 MOST = 3
 NEARLY = 0.05
@@ -35,14 +36,19 @@ class Voices:
             if persona.voice_chunks:
                 await self._embedded(persona, embedder)
 
-    async def chosen(self, persona: Persona, focus: str, embedder: Embedder) -> tuple[tuple[str, ...], str]:
-        """The two or three samples nearest to the focus, nearest first; and why there are none, if there should be."""
+    async def chosen(
+        self, persona: Persona, focus: str, embedder: Embedder, vectors: QuestionVectors
+    ) -> tuple[tuple[str, ...], str]:
+        """The two or three samples nearest to the focus, nearest first; and why there are none, if there should be.
+
+        `vectors`: the search's, which embeds the same text at the same time.
+        """
         if not persona.voice_chunks:
             return (), ""
         try:
             async with asyncio.timeout(SECONDS):
                 triggers = await self._embedded(persona, embedder)
-                question = await embedder.embed_question(focus)
+                question = (await vectors.of(focus, embedder)).dense
         except DependencyError as error:
             return (), f"answered without samples of the persona's voice: {error}"
         except TimeoutError:

@@ -78,7 +78,10 @@ class Writer:
         if self.backends.chat is None:
             return await self.extractive(gathered, evidence)
         chosen, problem = await self.backends.voices.chosen(
-            self.persona, f"{self.topic} {gathered.section.focus}", self.backends.embedder
+            self.persona,
+            f"{self.topic} {gathered.section.focus}",
+            self.backends.embedder,
+            self.backends.question_vectors,
         )
         work = _Section(self, gathered, self.task(gathered, summary, chosen), notes=(problem,) if problem else ())
         try:

@@ -14,6 +14,7 @@ from server.answer import voice
 from server.answer.answer import whole_answer
 from server.answer.voice import Voices, nearest
 from server.model import Question
+from server.question_vectors import QuestionVectors
 from tests.fake_chat import FakeChat
 from tests.fakes import HashEmbedder
 from tests.server.answer.found import ScriptedSearch, backends
@@ -41,7 +42,7 @@ class BrokenEmbedder(HashEmbedder):
 
 
 async def test_the_samples_with_the_nearest_triggers_are_chosen() -> None:
-    samples, problem = await Voices().chosen(PIRATE, "How is the weather at sea?", HashEmbedder())
+    samples, problem = await Voices().chosen(PIRATE, "How is the weather at sea?", HashEmbedder(), QuestionVectors())
     assert samples[0] == "Arr, the weather at sea!"
     assert 2 <= len(samples) <= 3
     assert problem == ""
@@ -65,7 +66,7 @@ async def test_triggers_are_embedded_once() -> None:
     voices, embedder = Voices(), HashEmbedder()
     await voices.prepare([PIRATE, PIRATE.model_copy(update={"voice_chunks": ()})], embedder)
     for focus in ("ships", "prices"):
-        await voices.chosen(PIRATE, focus, embedder)
+        await voices.chosen(PIRATE, focus, embedder, QuestionVectors())
     assert embedder.embedded == list(TRIGGERS)
 
 
@@ -74,14 +75,46 @@ async def test_without_an_embedder_they_are_left_out_and_it_is_said(
     monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     monkeypatch.setattr(voice, "SECONDS", 0.05)
-    samples, problem = await Voices().chosen(PIRATE, "ships", BrokenEmbedder(seconds))
+    samples, problem = await Voices().chosen(PIRATE, "ships", BrokenEmbedder(seconds), QuestionVectors())
     assert samples == ()
     assert problem.startswith("answered without samples of the persona's voice: ")
 
 
 async def test_a_persona_without_samples_asks_no_embedder() -> None:
     silent = PIRATE.model_copy(update={"voice_chunks": ()})
-    assert await Voices().chosen(silent, "ships", BrokenEmbedder()) == ((), "")
+    assert await Voices().chosen(silent, "ships", BrokenEmbedder(), QuestionVectors()) == ((), "")
+
+
+class CountingEmbedder(HashEmbedder):
+    """Remembers the questions; each takes a while, as on a server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def embed_question(self, question: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        self.asked.append(question)
+        await asyncio.sleep(0.05)
+        return await super().embed_question(question)
+
+
+async def test_search_and_samples_share_the_question_s_vector() -> None:
+    embedder = CountingEmbedder()
+    on = replace(backends(FakeChat()), embedder=embedder, personas={"pirate": PIRATE})
+    await whole_answer(Question(text="How is the weather at sea?", persona="pirate"), on)
+    assert embedder.asked == ["How is the weather at sea?"]
+
+
+async def test_samples_that_give_up_do_not_cut_the_search_s_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voice, "SECONDS", 0.01)
+    embedder, vectors = CountingEmbedder(), QuestionVectors()
+    (samples, problem), found = await asyncio.gather(
+        Voices().chosen(PIRATE, "ships", embedder, vectors), vectors.of("ships", embedder)
+    )
+    assert samples == ()
+    assert "took over" in problem
+    assert found.dense == pytest.approx(await HashEmbedder().embed_question("ships"))
+    assert embedder.asked == ["ships"]
 
 
 async def test_they_reach_the_model_and_are_never_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
