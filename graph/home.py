@@ -29,6 +29,7 @@ JOBS_FILE = "jobs.db"
 TOKENS_FILE = "tokens.db"
 FEEDBACK_FILE = "feedback.db"
 RESEARCH_FILE = "research.db"
+PIECES_FILE = "pieces.db"
 LOCK_FILE = "lock"
 STAMP_FILE = "store.json"
 OLDER = {"id": "", "vectors": "edge", "graph": "sqlite"}

@@ -30,6 +30,7 @@ from server.http.requests import ApiRequest
 from server.http.research import ResearchController
 from server.http.schema_page import openapi_config
 from server.http.work import Serving
+from server.http.writing import WritingController
 from server.logs import RequestLog
 
 
@@ -60,6 +61,7 @@ def create_app(
             LibraryController,
             ResearchController,
             KnowledgeController,
+            WritingController,
             FeedbackController,
             ChatController,
             EmbeddingsController,

@@ -19,6 +19,9 @@ from server.library import Library
 from server.research.plan import Plan
 from server.research_jobs import RESEARCH, payload_of
 from server.source_jobs import work_on
+from server.writing.model import WritingRequest
+from server.writing_jobs import WRITE
+from server.writing_jobs import payload_of as writing_payload_of
 
 WATCH_SECONDS = 0.5
 log = structlog.get_logger()
@@ -87,6 +90,9 @@ class JobLibrarian:
 
     async def research(self, plan: Plan, *, key: str = "") -> Job:
         return await self._submit(RESEARCH, payload_of(plan), key)
+
+    async def write(self, request: WritingRequest, *, piece_id: str = "", key: str = "") -> Job:
+        return await self._submit(WRITE, writing_payload_of(request, piece_id), key)
 
     async def jobs(self, limit: int) -> Sequence[Job]:
         return await asyncio.to_thread(self._library.jobs.jobs, limit)

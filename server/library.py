@@ -10,14 +10,16 @@ from functools import partial
 from pathlib import Path
 
 from config.domains import load_domains
+from config.personas import load_personas
 from config.settings import Settings
 from graph.errors import NotFoundError, StoreBusyError
-from graph.home import JOBS_FILE, SOURCES_FILE, STATE_FILE, HomeLock, prepare_home
+from graph.home import JOBS_FILE, PIECES_FILE, SOURCES_FILE, STATE_FILE, HomeLock, prepare_home
 from graph.jobs import JobStore
 from graph.protocols import ChatModel, Embedder, Reranker, TokenEmbedder
 from graph.recognizer import Recognizer
 from graph.registry import RegisteredSource, Registry
 from graph.sqlite_jobs import SqliteJobs
+from graph.sqlite_pieces import SqlitePieces
 from graph.sqlite_registry import SqliteRegistry
 from graph.sqlite_state import SqliteState
 from graph.vectors_with_tokens import VectorsWithTokens
@@ -40,6 +42,7 @@ from server.open import (
 from server.open_models import open_chat, open_embedder, open_reranker, open_token_embedder
 from server.research.desk import Desk
 from server.research.wiring import desk_over
+from server.writing.desk import PieceDesk
 
 PUSHED = "pushed"
 """The kind of sources whose pages come by `POST /api/pages`: there is nothing to follow."""
@@ -61,6 +64,8 @@ class Library:
     """For the jobs of a server."""
     desk: Desk | None = None
     """Research and what is kept of it."""
+    pieces: PieceDesk | None = None
+    """Long pieces, and writing them."""
 
     def registered(self, name: str) -> RegisteredSource:
         """Raises `NotFoundError` with the names there are."""
@@ -128,10 +133,18 @@ async def open_library(settings: Settings, *, command: str, rebuild: bool = Fals
             with (
                 closing(SqliteRegistry(home / SOURCES_FILE)) as registry,
                 closing(SqliteJobs(home / JOBS_FILE)) as jobs,
+                closing(SqlitePieces(home / PIECES_FILE)) as pieces,
             ):
                 if rebuild:
                     registry.forget_cursors()
-                yield Library(backends=backends, registry=registry, jobs=jobs, turn=turn, desk=desk_over(backends))
+                yield Library(
+                    backends=backends,
+                    registry=registry,
+                    jobs=jobs,
+                    turn=turn,
+                    desk=desk_over(backends),
+                    pieces=PieceDesk(backends, pieces),
+                )
         finally:
             await backends.close()
 
@@ -182,6 +195,7 @@ async def open_for_job(settings: Settings, models: FillingModels, jobs: JobStore
     async with AsyncExitStack() as opened:
         state = opened.enter_context(closing(SqliteState(home / STATE_FILE)))
         registry = opened.enter_context(closing(SqliteRegistry(home / SOURCES_FILE)))
+        pieces = opened.enter_context(closing(SqlitePieces(home / PIECES_FILE)))
         vectors, tokens = open_vectors(settings, stamp), open_tokens(settings)
         if tokens is not None:
             vectors = VectorsWithTokens(vectors, tokens)
@@ -210,6 +224,12 @@ async def open_for_job(settings: Settings, models: FillingModels, jobs: JobStore
             web=search,
             fetcher=fetcher,
             domains=domains,
-            personas={},
+            personas=load_personas(settings.answer.persona_dir),
         )
-        yield Library(backends=backends, registry=registry, jobs=jobs, desk=desk_over(backends))
+        yield Library(
+            backends=backends,
+            registry=registry,
+            jobs=jobs,
+            desk=desk_over(backends),
+            pieces=PieceDesk(backends, pieces),
+        )

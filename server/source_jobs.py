@@ -1,4 +1,4 @@
-"""The jobs that fill the store: following a source, reading it anew, single pages, forgetting a source, research."""
+"""The jobs of a store: following a source, reading it anew, single pages, forgetting a source, research, writing."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ingestion.sync import now
 from server.jobs import Report, Work, plain
 from server.library import PUSHED, Library
 from server.research_jobs import RESEARCH, research
+from server.writing_jobs import WRITE, write_piece
 
 OpenLibrary = Callable[[], AbstractAsyncContextManager[Library]]
 """Opens the store for one job. A server, which has it open, hands out its own."""
@@ -29,7 +30,7 @@ OpenLibrary = Callable[[], AbstractAsyncContextManager[Library]]
 
 def work_on(open_library: OpenLibrary) -> Mapping[str, Work]:
     """By kind of job."""
-    kinds = {"sync": _sync, "retry": _retry, "pages": _pages, "forget": _forget, RESEARCH: research}
+    kinds = {"sync": _sync, "retry": _retry, "pages": _pages, "forget": _forget, RESEARCH: research, WRITE: write_piece}
     return {kind: partial(_work, work, open_library) for kind, work in kinds.items()}
 
 

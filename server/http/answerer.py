@@ -14,6 +14,7 @@ from graph.protocols import ChatModel, Embedder
 from server.http.librarian import Librarian
 from server.model import Answer, AnswerEvent, Question, SearchResult
 from server.research.desk import Desk
+from server.writing.desk import PieceDesk
 
 ESSENTIAL = frozenset({"store", "vectors"})
 """Without these there is no answer at all; without any other dependency there is a poorer one."""
@@ -48,6 +49,11 @@ class Answerer(Protocol):
     @property
     def desk(self) -> Desk | None:
         """Where there is research here too."""
+        ...
+
+    @property
+    def pieces(self) -> PieceDesk | None:
+        """Where long pieces are written here too."""
         ...
 
     @property

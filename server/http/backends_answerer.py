@@ -25,6 +25,7 @@ from server.library import open_library
 from server.model import Answer, AnswerEvent, Question, SearchResult
 from server.research.desk import Desk
 from server.search import search
+from server.writing.desk import PieceDesk
 
 CHECK_SECONDS = 1.0
 WARM_UP_SECONDS = 10.0
@@ -42,10 +43,12 @@ class BackendsAnswerer:
         librarian: Librarian | None = None,
         feedback: FeedbackStore | None = None,
         desk: Desk | None = None,
+        pieces: PieceDesk | None = None,
     ) -> None:
         self._backends = backends
         self.librarian = librarian
         self.desk = desk
+        self.pieces = pieces
         self.feedback = feedback
         self.chat = backends.chat
         self.breakers = backends.breakers
@@ -99,7 +102,7 @@ async def open_answerer(settings: Settings) -> AsyncIterator[Answerer]:
         with closing(SqliteFeedback(settings.home / FEEDBACK_FILE)) as feedback:
             librarian.start()
             try:
-                yield BackendsAnswerer(backends, librarian, feedback, library.desk)
+                yield BackendsAnswerer(backends, librarian, feedback, library.desk, library.pieces)
             finally:
                 await librarian.close()
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from graph.jobs import Job, JobState
 from graph.registry import RegisteredSource
 from server.research.plan import Plan
+from server.writing.model import WritingRequest
 
 
 class Librarian(Protocol):
@@ -41,6 +42,10 @@ class Librarian(Protocol):
 
     async def research(self, plan: Plan, *, key: str = "") -> Job:
         """The topics it names must be there."""
+        ...
+
+    async def write(self, request: WritingRequest, *, piece_id: str = "", key: str = "") -> Job:
+        """`piece_id`: of one to go on with; a new piece has the id of the job."""
         ...
 
     async def jobs(self, limit: int) -> Sequence[Job]: ...

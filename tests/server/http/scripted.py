@@ -27,6 +27,7 @@ from server.model import (
     TextEvent,
 )
 from server.research.desk import Desk
+from server.writing.desk import PieceDesk
 from tests.fake_feedback import FakeFeedback
 from tests.fakes import HashEmbedder
 
@@ -126,6 +127,7 @@ class ScriptedAnswerer:
     breakers: dict[str, Breaker] = field(default_factory=dict)
     librarian: Librarian | None = None
     desk: Desk | None = None
+    pieces: PieceDesk | None = None
     feedback: FeedbackStore | None = field(default_factory=FakeFeedback)
     personas: tuple[str, ...] = ("neutral", "teacher")
     embedder: HashEmbedder = field(default_factory=lambda: HashEmbedder(8))
