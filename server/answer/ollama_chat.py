@@ -11,7 +11,7 @@ import ollama
 from config.settings import LLMSettings
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyFaultError
 from graph.model import ChatMessage, ChatPiece
-from graph.token_estimate import estimate_tokens
+from graph.token_estimate import TokenCounter
 from server.answer.http_faults import checked_url, reason_of, retry_after, shown_url
 from server.answer.streams import DeadlineError, closing, patiently, with_deadlines
 from server.answer.thinking import ThinkFilter
@@ -25,6 +25,7 @@ class OllamaChat:
     def __init__(self, settings: LLMSettings) -> None:
         self.model = settings.model
         self.context_tokens = settings.context_tokens
+        self._counter = TokenCounter(settings.context_tokens)
         self._url = shown_url(settings.url)
         self._first_seconds = settings.first_token_seconds
         self._total_seconds = settings.total_seconds
@@ -37,8 +38,8 @@ class OllamaChat:
         )
 
     def count_tokens(self, text: str) -> int:
-        """Ollama tells no counts before it answers, so this is an over-estimate."""
-        return estimate_tokens(text)
+        """Ollama tells no counts before it answers, so this is an over-estimate; closer after a few answers."""
+        return self._counter.count(text)
 
     async def stream(
         self,
@@ -62,6 +63,7 @@ class OllamaChat:
                     text = thoughts.feed(part.message.content or "")
                     started = started or bool(text)
                     if part.done:
+                        self._counter.learn([message.content for message in messages], part.prompt_eval_count or 0)
                         yield ChatPiece(
                             text=text + thoughts.close(),
                             finish_reason="length" if part.done_reason == "length" else "stop",

@@ -13,7 +13,7 @@ import httpx
 from config.settings import LLMSettings
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyFaultError, SettingsError
 from graph.model import ChatMessage, ChatPiece
-from graph.token_estimate import estimate_tokens
+from graph.token_estimate import TokenCounter
 from server.answer.http_faults import checked_url, reason_of, retry_after, shown_url
 from server.answer.streams import DeadlineError, closing, patiently, with_deadlines
 from server.answer.thinking import ThinkFilter
@@ -42,6 +42,7 @@ class OpenAIChat:
     def __init__(self, settings: LLMSettings) -> None:
         self.model = settings.model
         self.context_tokens = settings.context_tokens
+        self._counter = TokenCounter(settings.context_tokens)
         self._url = shown_url(settings.url)
         self._first_seconds = settings.first_token_seconds
         self._total_seconds = settings.total_seconds
@@ -55,8 +56,8 @@ class OpenAIChat:
         )
 
     def count_tokens(self, text: str) -> int:
-        """The protocol has no call for it, so this is an over-estimate."""
-        return estimate_tokens(text)
+        """The protocol has no call for it, so this is an over-estimate; closer after a few answers."""
+        return self._counter.count(text)
 
     async def stream(
         self,
@@ -95,6 +96,7 @@ class OpenAIChat:
                         yield ChatPiece(text=text)
             if not (last.done or last.finish_reason):
                 raise self._fault("broke off in the middle of the answer")
+        self._counter.learn([message.content for message in messages], last.prompt_tokens)
         yield ChatPiece(
             text=thoughts.close(),
             finish_reason="length" if last.finish_reason == "length" else "stop",
@@ -186,6 +188,7 @@ class OpenAIChat:
                 "has no /chat/completions, or not this model: check llm.url (mostly ends in /v1) and llm.model"
             )
         if "context_length" in code:
+            self._counter.distrust()
             raise self._fault("has a smaller window than llm.context_tokens says: lower it")
         if 300 <= status < 400:
             raise self._fault(f"redirects ({status}): set llm.url to the address it redirects to")
