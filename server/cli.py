@@ -31,6 +31,7 @@ COMMANDS = {
     "research": "Research topics on the web.",
     "knowledge": "Decide which facts that research found are kept.",
     "ask": "Answer a question, with citations.",
+    "write": "Write a long piece about a topic, every claim cited.",
     "search": "Show what would be answered from, without an answer.",
     "serve": "Serve the HTTP API.",
     "worker": "Do the jobs that a server leaves to workers.",
