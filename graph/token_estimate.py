@@ -74,6 +74,9 @@ class TokenCounter:
     plainly English are counted at what was learnt; numbers, marks and other languages stay at the estimate, so that a
     German page after English ones does not outgrow the window. The largest share seen counts, and a margin; it never
     falls again.
+
+    Measured with SmolLM2's tokenizer on squad_dev and musique in a window of 8,192: prompt and answer take 0.72 to 0.76
+    of it instead of 0.60 to 0.66, 0.80 at most; in the other languages of xquad 0.83 at most.
     """
 
     def __init__(self, window: int) -> None:
