@@ -36,6 +36,16 @@ async def checked(draft: Draft, language: str, backends: Backends) -> tuple[Clai
     return tuple(claim if claim.start in own else _uncited(claim) for claim in claims)
 
 
+def verbatim(draft: Draft) -> tuple[Claim, ...]:
+    """Of sentences that are the evidence's own: they say what it says, also where a check made for prose (rows of
+    tables, dice) would not see it."""
+    markers = [Marker(one.number, one.start, one.end) for one in draft.citations]
+    return tuple(
+        Claim(start=one.start, end=one.end, numbers=one.numbers, verdict="supported")
+        for one in cited_sentences(draft.text, markers)
+    )
+
+
 def _unsaid(draft: Draft) -> Iterator[Citation]:
     """For each sentence without a marker, one of no width at its start for each piece of evidence."""
     cited = [Marker(one.number, one.start, one.end) for one in draft.citations]

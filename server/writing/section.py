@@ -19,6 +19,7 @@ from server.writing.check import (
     failed_of,
     must_be_rewritten,
     said_by,
+    verbatim,
 )
 from server.writing.draft import Draft, extracted, generated
 from server.writing.gather import Gathered, document_of, gather_for_claims
@@ -98,8 +99,7 @@ class Writer:
         if not draft.text:
             return self.unknown(gathered)
         self.said.update(draft.sentences)
-        self.report("checking", section)
-        claims = await self.claims(draft)
+        claims = verbatim(draft) if self.backends.settings.answer.check_claims else ()
         tokens = SectionTokens(context=self.cost(numbered))
         result = result_of(gathered, draft, claims, tokens, mode="extractive")
         return replace(result, notes=(note, *result.notes)) if note else result

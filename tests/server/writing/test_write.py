@@ -312,8 +312,8 @@ async def test_no_call_of_the_model_exceeds_its_window(tokens: int, library: Lib
     """Also those of rewrites, which are told what was wrong."""
     library.documents = tuple(replace(lamp(n), text=f"{lamp(n).text} " * 12) for n in range(1, 81))
 
-    def wrong(messages: Sequence[ChatMessage]) -> str:
-        return f"{scribe(messages)} {'The keepers were paid 5,321 crowns a year. ' * 20}"
+    def wrong(_: Sequence[ChatMessage]) -> str:
+        return "".join(f"In 17{n} keeper number {n} was paid 5,{n}21 crowns a year. " for n in range(10, 20))
 
     chat = FakeChat(wrong, context_tokens=tokens)
     piece = await whole_piece(replace(LAMPS, sequential=True), backends(chat))
