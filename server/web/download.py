@@ -53,7 +53,6 @@ class Downloader:
         blocked: Callable[[str], bool] = nothing_blocked,
         resolve: Resolve | None = None,
         backend: httpcore.AsyncNetworkBackend | None = None,
-        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         """`blocked` is asked for each URL, also for one that a redirect leads to."""
         self._blocked = blocked
@@ -62,11 +61,13 @@ class Downloader:
             resolve or SystemResolver(), backend or httpcore.AnyIOBackend(), allow_private=allow_private
         )
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=ssl_context or ssl.create_default_context(cafile=certifi.where()),
+            ssl_context=ssl.create_default_context(cafile=certifi.where()),
             max_connections=20,
             max_keepalive_connections=10,
             keepalive_expiry=15.0,
-            http2=True,
+            # httpcore does not tell an HTTP/2 server that the rest of a body is not wanted. After a page that was cut
+            # off, what nobody reads uses up all that the connection lets through, and the next page never comes.
+            http2=False,
             network_backend=self._network,
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -60,7 +59,6 @@ class WebFetcher:
         resolve: Resolve | None = None,
         backend: httpcore.AsyncNetworkBackend | None = None,
         reader: PageReader | None = None,
-        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         """`seconds` is for a whole page, with redirects and reading but without the time that it waits for its turn;
         `max_bytes` counts decoded bytes. `blocked` is asked for each URL, also for one that a redirect leads to.
@@ -72,9 +70,7 @@ class WebFetcher:
         self._reader = reader or PageReader()
         self._owns_reader = reader is None
         self._pdf_reader: FileReader | None = None
-        self._downloader = Downloader(
-            allow_private=allow_private, blocked=blocked, resolve=resolve, backend=backend, ssl_context=ssl_context
-        )
+        self._downloader = Downloader(allow_private=allow_private, blocked=blocked, resolve=resolve, backend=backend)
         robots = RobotsRules(self._downloader, allow_private=allow_private) if respect_robots else None
         self._manners = Manners(robots, host_seconds=host_seconds)
         self._kept = KeptPages()

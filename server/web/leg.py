@@ -11,6 +11,7 @@ from graph.errors import DependencyDownError, DependencyError
 from graph.model import WebResult, WebResults
 from graph.protocols import PageFetcher, WebSearch
 from server.web.addresses import BLOCKED_DOMAIN, AddressError, nothing_blocked, refusal
+from server.web.page_check import PageError
 from server.web.passages import best_passages, split_passages
 
 MARGIN = 0.1
@@ -114,7 +115,9 @@ def _outcome(result: WebResult, outcome: list[WebPassage] | BaseException, notes
     if isinstance(outcome, AddressError):
         notes.append(f"result {result.url[:100]!r} left out: {outcome.why}")
         return []
-    if isinstance(outcome, DependencyError):
+    if isinstance(outcome, PageError):
+        notes.append(f"{_host(result.url)} left out: {outcome.why}")
+    elif isinstance(outcome, DependencyError):
         notes.append(f"{_host(result.url)}: {outcome}")
     elif isinstance(outcome, asyncio.CancelledError):
         notes.append(f"{_host(result.url)}: The page was not there in time.")

@@ -219,11 +219,8 @@ def test_the_searches_are_the_title_with_the_focus_whole_and_in_pieces() -> None
     assert queries[-1] == "Imre Toller Ansa Brekke built time"
     assert len(topic_queries(topic, [], 2)) == 2
     assert topic_queries(Topic(slug="x", title="Sallow Point"), [], 6) == ["Sallow Point"]
-    assert topic_queries(Topic(slug="x", title="The Sallow", category="coast"), [], 6) == [
-        "The Sallow",
-        "The Sallow coast",
-        "sallow",
-    ]
+    coastal = topic_queries(Topic(slug="x", title="The Sallow", category="coast"), [], 6)
+    assert coastal == ["The Sallow", "The Sallow coast"]
     assert topic_queries(Topic(slug="x", title="?!"), [], 6) == []
 
 

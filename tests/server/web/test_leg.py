@@ -51,6 +51,8 @@ async def leg(
         if request.target.startswith("/search?"):
             body = json.dumps({"results": results, "unresponsive_engines": [["bing", "timeout"]]}).encode()
             return Reply(headers=JSON, body=body, stall=search_stall)
+        if request.target == "/config":
+            return Reply(status=404)
         return page(request)
 
     async with serving(handle) as site:
@@ -70,7 +72,11 @@ async def leg(
         finally:
             await search.close()
             await fetcher.close()
-        return passages, notes, [request.target for request in site.requests if "search?" not in request.target]
+        return (
+            passages,
+            notes,
+            [request.target for request in site.requests if not request.target.startswith(("/search?", "/config"))],
+        )
 
 
 def page_with_fact(_: Request) -> Reply:
@@ -93,7 +99,7 @@ async def test_all_fetches_failing_still_gives_snippets_and_says_so() -> None:
     passages, notes, _ = await leg(results, lambda _: Reply(status=500), limit=10)
     assert [passage.text for passage in passages] == [f"Snippet {i}." for i in range(10)]
     assert all(passage.from_snippet for passage in passages)
-    assert "host3.example: Host3.example answers with status 500." in notes
+    assert "host3.example left out: its host answers with status 500" in notes
     assert notes[-1] == "no page could be fetched; only the search results' own snippets are used"
 
 
@@ -103,7 +109,7 @@ async def test_a_page_that_fails_does_not_touch_the_others() -> None:
 
     passages, notes, _ = await leg([result("http://a.example/bad"), result("http://b.example/good")], page)
     assert [passage.from_snippet for passage in passages] == [True, False, False]
-    assert notes[1:] == ["a.example: A.example answers with status 404."]
+    assert notes[1:] == ["a.example left out: its host answers with status 404"]
 
 
 async def test_a_slow_page_is_represented_by_its_snippet_within_the_deadline() -> None:
