@@ -14,7 +14,8 @@ from server.http.event_stream import PING, event_stream
 from server.http.metrics import Metrics
 from server.http.openai.answers import ChatCompletion, ChatWriter
 from server.http.openai.background import is_background, run_background
-from server.http.openai.models import OPENAI_ERRORS, find_model
+from server.http.openai.models import OPENAI_ERRORS, WRITES, find_model
+from server.http.openai.pieces import piece_events
 from server.http.openai.requests import ChatRequest, read_messages, to_question
 from server.http.query import noting
 from server.http.requests import ApiRequest
@@ -37,18 +38,22 @@ class ChatController(Controller):
         """As OpenAI's, with sources; unknown keys are ignored. With `stream` it is a row of server-sent events."""
         messages = read_messages(data)
         background = is_background(messages)
-        model = find_model(data.model, serving.answerer.personas)
+        model = find_model(data.model, serving.answerer.personas, writes=serving.answerer.pieces is not None)
         question = to_question(data, messages, model.persona)
         writer = ChatWriter(
             model=model.id, options=serving.options, wants_usage=data.wants_usage, with_sources=not background
         )
+        desk = serving.answerer.pieces if model.id == WRITES else None
         if not background and not data.stream:
-            answer = await serving.finish(request, serving.answerer.answer(question))
+            answering = _whole(piece_events(question.text, desk)) if desk else serving.answerer.answer(question)
+            answer = await serving.finish(request, answering)
             serving.given.note(writer.id, question, answer)
             return Response(writer.whole(answer))
         events = (
             run_background(question.text, data, serving.answerer.chat)
             if background
+            else piece_events(question.text, desk)
+            if desk
             else serving.answerer.stream(question)
         )
         if not data.stream:

@@ -14,6 +14,8 @@ from server.http.problems import OpenAIErrorBody, RemovedRouteError, UnknownMode
 from server.http.work import ServingDependency
 
 MODEL = "trivet"
+WRITES = f"{MODEL}/write"
+"""Writes a long piece, where the server can."""
 STARTED = int(time.time())
 
 
@@ -56,16 +58,19 @@ class ChosenModel:
     persona: str
 
 
-def model_ids(personas: tuple[str, ...]) -> tuple[str, ...]:
-    return (MODEL, *(f"{MODEL}/{persona}" for persona in personas))
+def model_ids(personas: tuple[str, ...], *, writes: bool = False) -> tuple[str, ...]:
+    names = (MODEL, *(f"{MODEL}/{persona}" for persona in personas), *((WRITES,) if writes else ()))
+    return tuple(dict.fromkeys(names))
 
 
-def find_model(name: str | None, personas: tuple[str, ...]) -> ChosenModel:
+def find_model(name: str | None, personas: tuple[str, ...], *, writes: bool = False) -> ChosenModel:
     """No name means the configured persona, as with other local servers."""
     if not name or name == MODEL:
         return ChosenModel(id=MODEL, persona="")
+    if name == WRITES and writes:
+        return ChosenModel(id=WRITES, persona="")
     if name not in model_ids(personas):
-        known = ", ".join(model_ids(personas))
+        known = ", ".join(model_ids(personas, writes=writes))
         raise UnknownModelError(f"The model {name[:100]!r} does not exist; there are {known}.")
     return ChosenModel(id=name, persona=name.removeprefix(f"{MODEL}/"))
 
@@ -79,12 +84,14 @@ class ModelsController(Controller):
     @get(summary="List the models", responses={401: OPENAI_ERRORS[401]})
     async def list_models(self, serving: ServingDependency) -> ModelList:
         """One per persona; `trivet` is the configured one."""
-        return ModelList(data=tuple(Model(id=each, created=STARTED) for each in model_ids(serving.answerer.personas)))
+        answerer = serving.answerer
+        ids = model_ids(answerer.personas, writes=answerer.pieces is not None)
+        return ModelList(data=tuple(Model(id=each, created=STARTED) for each in ids))
 
     @get("/{model_id:path}", summary="Show a model", responses={code: OPENAI_ERRORS[code] for code in (400, 401, 404)})
     async def show_model(self, model_id: FromPath[str], serving: ServingDependency) -> Model:
         """An id may have a slash: `trivet/neutral`."""
-        chosen = find_model(model_id.strip("/"), serving.answerer.personas)
+        chosen = find_model(model_id.strip("/"), serving.answerer.personas, writes=serving.answerer.pieces is not None)
         return Model(id=chosen.id, created=STARTED)
 
 

@@ -293,3 +293,24 @@ async def test_a_server_without_pieces_says_so(tmp_path: Path) -> None:
     answerer = BackendsAnswerer(backends())
     async with AsyncTestClient(create_app(Settings(), open_answerer=opening(answerer))) as client:
         assert (await client.post("/api/write", json={"topic": TOPIC})).status_code == 404
+
+
+async def test_the_chat_model_writes_a_piece_streamed_as_whole(client: Client, model: Model) -> None:
+    assert "trivet/write" in [one["id"] for one in (await client.get("/v1/models")).json()["data"]]
+    asked = {"model": "trivet/write", "messages": [{"role": "user", "content": TOPIC}]}
+    whole = (await client.post("/v1/chat/completions", json=asked)).json()
+    text = whole["choices"][0]["message"]["content"]
+    assert text.startswith(f"# {TOPIC}\n\n## Overview")
+    for one in whole["choices"][0]["message"]["annotations"]:
+        cited = one["url_citation"]
+        number = int(text[cited["start_index"] : cited["end_index"]].strip("[]"))
+        assert whole["citations"][number - 1] == cited["url"]
+    streamed = (await client.post("/v1/chat/completions", json=asked | {"stream": True})).text
+    chunks = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
+    pieces = [chunk["choices"][0]["delta"].get("content") for chunk in chunks]
+    assert "".join(piece or "" for piece in pieces) == text
+    assert sum(bool(piece) for piece in pieces) == 5
+    assert chunks[-1]["citations"] == whole["citations"]
+
+    model.fails_at = "Overview"
+    assert (await client.post("/v1/chat/completions", json=asked)).status_code == 503
