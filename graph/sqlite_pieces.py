@@ -59,9 +59,7 @@ class SqlitePieces:
                 "INSERT OR REPLACE INTO sections (piece, number, section) VALUES (?, ?, ?)",
                 (storable(piece_id), number, storable(section)),
             )
-            connection.execute(
-                "UPDATE pieces SET piece = '', changed = ? WHERE id = ?", (_now(), storable(piece_id))
-            )
+            connection.execute("UPDATE pieces SET piece = '', changed = ? WHERE id = ?", (_now(), storable(piece_id)))
 
     def end(self, piece_id: str, piece: str) -> None:
         with self._file.writing() as connection:

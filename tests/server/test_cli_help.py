@@ -18,10 +18,7 @@ PAGES = [
     ("domains", "check"),
     ("domains", "list"),
     *(("research", name) for name in ("add", "list", "run", "deep", "show", "delete")),
-    *(
-        ("knowledge", name)
-        for name in ("list", "show", "keep", "edit", "reject", "delete", "undo", "finish", "review")
-    ),
+    *(("knowledge", name) for name in ("list", "show", "keep", "edit", "reject", "delete", "undo", "finish", "review")),
 ]
 
 

@@ -104,7 +104,11 @@ async def test_a_topic_from_its_title_to_what_was_kept(client: Client, shelf: Sh
 
     shown = (await client.get(f"/api/topics/{SLUG}")).json()
     assert [change["after"] for change in shown["history"]][:3] == ["queued", "researching", "ok"]
-    assert [page["url"] for page in shown["pages"]] == ["https://0.example/", "https://1.example/", "https://2.example/"]
+    assert [page["url"] for page in shown["pages"]] == [
+        "https://0.example/",
+        "https://1.example/",
+        "https://2.example/",
+    ]
     assert shown["facts"] == {"proposed": 3, "approved": 0, "rejected": 0}
 
     first, second, third = (await client.get("/api/facts")).json()["facts"]
