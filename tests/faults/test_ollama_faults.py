@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 import time
@@ -23,6 +24,7 @@ from server.answer.ollama_chat import OllamaChat
 from server.answer.streams import closing
 from server.http.problems import problem_of
 from tests.faults.processes import CONTEXT, ENDLESS, Instance, Served, own_ollama, trivet_serve
+from tests.services.processes import CACHE
 from tests.services.proxy import proxy_to
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
@@ -31,6 +33,8 @@ WHO = "Who was the first keeper of Carrow Light?"
 FIRST_TOKEN_SECONDS = 6.0
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": WHO}], "max_tokens": 2000, "temperature": 0}
 QUERY: dict[str, Any] = {"question": WHO, "max_tokens": 2000, "temperature": 0}
+FIRST_WORD = re.compile(r'^data: (?:\{"text":"|.*"delta":\{"content":"[^"])')
+OLLAMA_LOG = CACHE / "ollama-own.log"
 SHORT = QUERY | {"max_tokens": 5}
 
 
@@ -195,6 +199,52 @@ def test_when_its_client_goes_away_the_model_stops(
             break
         assert time.monotonic() - begun < 8
     print(f"\nThe model rested {time.monotonic() - begun - 1:.1f} s after its client went away")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/chat/completions", CHAT | {"stream": True}), ("/api/query/stream", QUERY)],
+    ids=["openai", "native"],
+)
+def test_a_stream_whose_client_goes_away_is_closed_upstream_within_a_second(
+    served: Served, well: Instance, path: str, body: dict[str, Any]
+) -> None:
+    with httpx.stream("POST", f"{served.url}{path}", json=body, timeout=60) as stream:
+        lines = stream.iter_lines()  # kept: httpx closes the connection with it
+        while not FIRST_WORD.search(next(lines)):
+            pass
+        assert len(talks(served, well)) == 1
+        told, ended = served.log.read_text().count(f'"path": "{path}"'), chats_in(OLLAMA_LOG)
+    begun = time.monotonic()
+    while talks(served, well):
+        assert time.monotonic() - begun < 1
+        time.sleep(0.01)
+    closed = time.monotonic() - begun
+    # Ollama writes a line when it is done with a request; the model's process rests then.
+    while chats_in(OLLAMA_LOG) == ended:
+        assert time.monotonic() - begun < 2
+        time.sleep(0.01)
+    noted = time.monotonic() - begun
+    before = well.cpu_seconds()
+    time.sleep(1)
+    assert well.cpu_seconds() - before < 0.2
+    assert served.log.read_text().count(f'"path": "{path}"') == told + 1
+    print(f"\n{path}: closed after {closed:.2f} s, ended in Ollama's log after {noted:.2f} s")
+
+
+def talks(served: Served, ollama: Instance) -> list[Any]:
+    """Connections from the server to Ollama."""
+    port = urlsplit(ollama.url).port
+    return [
+        each
+        for each in psutil.Process(served.pid).net_connections("tcp")
+        if each.status == psutil.CONN_ESTABLISHED and each.raddr and each.raddr.port == port
+    ]
+
+
+def chats_in(log: Path) -> int:
+    """Requests for answers that Ollama has ended."""
+    return log.read_text(errors="replace").count('POST     "/api/chat"')
 
 
 # --- the adapter alone, on the real Ollama --------------------------------------------------------------------------
