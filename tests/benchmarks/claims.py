@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--half", choices=["dev", "held-out", "all"], default="held-out")
     parser.add_argument("--language", default="en")
-    parser.add_argument("--passages", type=int, default=900)
+    parser.add_argument("--passages", type=int, default=3000)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
