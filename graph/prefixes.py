@@ -1,4 +1,4 @@
-"""What is known of embedding models by their names: what they want before texts, whether they know English only, and
+"""What is known of models by their names: what they want before texts, whether they know English only, and
 which cosine means nothing."""
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ENGLISH_ONLY = (
     "*-en", "*-en-*", "*-en:*", "*_en_*", "mxbai-embed-large*", "all-minilm*", "nomic-embed-text",
     "nomic-embed-text:*", "nomic-embed-text-v1*", "snowflake-arctic-embed", "snowflake-arctic-embed:*",
     "snowflake-arctic-embed-[sml]", "snowflake-arctic-embed-xs", "snowflake-arctic-embed-m-v1*",
-    "snowflake-arctic-embed-m-long", "answerai-colbert*",
+    "snowflake-arctic-embed-m-long", "answerai-colbert*", "ms-marco-*",
 )  # fmt: skip
-"""Name patterns; of the last two families the second version knows other languages too."""
+"""Name patterns, also of cross-encoders; of nomic's and snowflake's the second version knows other languages too."""
 
 
 def knows_english_only(model: str) -> bool:

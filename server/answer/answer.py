@@ -26,6 +26,7 @@ from server.answer.gate import check_question, refused_for
 from server.answer.plain import plain_line
 from server.answer.prompt import Prompt, build_prompt
 from server.answer.repetition import Repetition
+from server.answer.sentence_reader import sentence_reader
 from server.answer.streams import closing
 from server.answer.wording import nearest, refused, searched
 from server.backends import Backends
@@ -231,8 +232,9 @@ async def _extract(backends: Backends, draft: _Draft) -> list[Piece]:
     draft.mode = "extractive"
     draft.model = ""
     with draft.timed("extract"):
+        reader = sentence_reader(found.language, backends.reranker, backends.embedder, backends.question_vectors)
         extracts, problem = await extract(
-            found.question, found.evidence, backends.reranker, budget=backends.settings.rerank.budget_seconds
+            found.question, found.evidence, reader, budget=backends.settings.rerank.budget_seconds
         )
     if problem:
         draft.notes.append(f"sentences were chosen by shared words alone: {problem}")

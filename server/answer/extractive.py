@@ -53,7 +53,8 @@ async def extract(
     of_one: int = MOST_SENTENCES,
     without: Collection[str] = (),
 ) -> tuple[list[Extract], str]:
-    """At most `most` sentences in reading order, and why the cross-encoder did not choose them, if it did not.
+    """At most `most` sentences in reading order, and why no model chose them, if one should have (`reranker`: see
+    `sentence_reader`).
 
     The evidence with the best sentence comes first; within one, which gives at most `of_one`, sentences keep the
     page's order. `without`: sentences that stand elsewhere already.

@@ -31,6 +31,7 @@ def test_models_that_we_know_get_what_they_want(model: str, wanted: tuple[str, s
     ("model", "only"),
     [
         ("bge-small-en-v1.5", True),
+        ("cross-encoder/ms-marco-MiniLM-L12-v2", True),
         ("BAAI/bge-base-en", True),
         ("nomic-embed-text:latest", True),
         ("snowflake-arctic-embed:22m", True),
