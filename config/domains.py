@@ -58,12 +58,13 @@ def domain_name(text: str) -> str:
         name = host_of(text)
     except ValueError as error:
         raise ValueError(f"is no domain: {error}") from None
-    if name.rpartition(".")[2].isdigit() and not _is_address(name):
+    if name.rpartition(".")[2].isdigit() and not is_address(name):
         raise ValueError("is no domain: it ends with a number")
     return name
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
+    """Whether a host is named by its number."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -142,7 +143,7 @@ class Domains:
 def _suffixes(host: str) -> Iterator[str]:
     """www.bbc.co.uk, bbc.co.uk, co.uk, uk; an address alone, as what it ends with means nothing."""
     yield host
-    if not _is_address(host):
+    if not is_address(host):
         while host := host.partition(".")[2]:
             yield host
 

@@ -7,7 +7,6 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from graph.errors import StoreBusyError, StoreCorruptError
 from graph.jobs import ENDED, Job, JobState
 from graph.sqlite_file import SqliteFile
 from graph.storable import storable
+from graph.timestamps import now
 
 FORMAT = 1
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -53,7 +53,7 @@ class SqliteJobs:
 
     def submit(self, kind: str, payload: Mapping[str, Any], *, key: str = "") -> Job:
         job_id = uuid.uuid4().hex
-        values = (job_id, storable(key) or None, kind, json.dumps(payload), JobState.QUEUED, _now())
+        values = (job_id, storable(key) or None, kind, json.dumps(payload), JobState.QUEUED, now())
         with self._file.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO jobs (id, idempotency, kind, payload, state, created, progress, result, error, "
@@ -89,15 +89,15 @@ class SqliteJobs:
         return bool(self._rows(NEXT, self._clock(), self._boot))
 
     def take(self, worker: str, seconds: float) -> Job | None:
-        now = self._clock()
+        clock = self._clock()
         with self._file.writing() as connection:
-            found = connection.execute(NEXT, (now, self._boot)).fetchone()
+            found = connection.execute(NEXT, (clock, self._boot)).fetchone()
             if found is None:
                 return None
             row = connection.execute(
                 f"UPDATE jobs SET state = ?, worker = ?, leased_until = ?, boot = ?, tries = tries + 1, started = ? "
                 f"WHERE id = ? RETURNING {COLUMNS}",
-                (JobState.RUNNING, worker, now + seconds, self._boot, _now(), found[0]),
+                (JobState.RUNNING, worker, clock + seconds, self._boot, now(), found[0]),
             ).fetchone()
         return _job(row)
 
@@ -113,14 +113,14 @@ class SqliteJobs:
         with self._file.writing() as connection:
             connection.execute(
                 f"UPDATE jobs SET state = ?, result = ?, error = ?, ended = ?, cancelling = 0 WHERE {MINE}",
-                (state, json.dumps(result), storable(error), _now(), job_id, worker),
+                (state, json.dumps(result), storable(error), now(), job_id, worker),
             )
 
     def cancel(self, job_id: str) -> Job | None:
         with self._file.writing() as connection:
             connection.execute(
                 "UPDATE jobs SET state = ?, ended = ? WHERE id = ? AND state = ?",
-                (JobState.CANCELLED, _now(), storable(job_id), JobState.QUEUED),
+                (JobState.CANCELLED, now(), storable(job_id), JobState.QUEUED),
             )
             connection.execute(
                 "UPDATE jobs SET cancelling = 1 WHERE id = ? AND state = ?", (storable(job_id), JobState.RUNNING)
@@ -163,7 +163,3 @@ def _job(row: tuple[Any, ...]) -> Job:
         started=row[10],
         ended=row[11],
     )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

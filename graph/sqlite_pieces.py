@@ -1,13 +1,14 @@
 """Long pieces in SQLite, in a file of their own: a rebuild of the store keeps them."""
+# ruff: noqa: S608 — queries are put together from constants; every value is a parameter
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from graph.pieces import KeptPiece
 from graph.sqlite_file import SqliteFile
 from graph.storable import storable
+from graph.timestamps import now
 
 FORMAT = 1
 KEPT = 1_000
@@ -33,15 +34,15 @@ class SqlitePieces:
         self._file.close()
 
     def begin(self, piece_id: str, request: str, *, job: str = "") -> KeptPiece:
-        now = _now()
+        at = now()
         with self._file.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO pieces (id, request, piece, job, created, changed) VALUES (?, ?, '', ?, ?, ?)",
-                (storable(piece_id), storable(request), storable(job), now, now),
+                (storable(piece_id), storable(request), storable(job), at, at),
             )
-            old = f"SELECT id FROM pieces WHERE number <= ({OLD})"  # noqa: S608 - a constant
-            connection.execute(f"DELETE FROM sections WHERE piece IN ({old})", (self._kept,))  # noqa: S608
-            connection.execute(f"DELETE FROM pieces WHERE number <= ({OLD})", (self._kept,))  # noqa: S608
+            old = f"SELECT id FROM pieces WHERE number <= ({OLD})"
+            connection.execute(f"DELETE FROM sections WHERE piece IN ({old})", (self._kept,))
+            connection.execute(f"DELETE FROM pieces WHERE number <= ({OLD})", (self._kept,))
         found = self.piece(piece_id)
         assert found is not None, "it was just put there"
         return found
@@ -50,7 +51,7 @@ class SqlitePieces:
         with self._file.writing() as connection:
             connection.execute(
                 "UPDATE pieces SET piece = '', job = ?1, changed = ?2 WHERE id = ?3 AND job != ?1",
-                (storable(job), _now(), storable(piece_id)),
+                (storable(job), now(), storable(piece_id)),
             )
 
     def put_section(self, piece_id: str, number: int, section: str) -> None:
@@ -59,12 +60,12 @@ class SqlitePieces:
                 "INSERT OR REPLACE INTO sections (piece, number, section) VALUES (?, ?, ?)",
                 (storable(piece_id), number, storable(section)),
             )
-            connection.execute("UPDATE pieces SET piece = '', changed = ? WHERE id = ?", (_now(), storable(piece_id)))
+            connection.execute("UPDATE pieces SET piece = '', changed = ? WHERE id = ?", (now(), storable(piece_id)))
 
     def end(self, piece_id: str, piece: str) -> None:
         with self._file.writing() as connection:
             connection.execute(
-                "UPDATE pieces SET piece = ?, changed = ? WHERE id = ?", (storable(piece), _now(), storable(piece_id))
+                "UPDATE pieces SET piece = ?, changed = ? WHERE id = ?", (storable(piece), now(), storable(piece_id))
             )
 
     def piece(self, piece_id: str) -> KeptPiece | None:
@@ -84,7 +85,3 @@ class SqlitePieces:
                 changed=row[5],
                 sections=tuple(one for (one,) in sections),
             )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -23,6 +23,14 @@ class QuestionVector:
     sparse: dict[int, float] | None = None
 
 
+@dataclass(slots=True)
+class _Asked:
+    """A question that is being embedded, and how many wait for it."""
+
+    task: asyncio.Task[QuestionVector]
+    waiting: int = 0
+
+
 class QuestionVectors:
     """Least recently used first out. Safe while a process has one embedder, which backends have: a text's vector
     depends on nothing else. What failed is not kept. Used on the event loop alone."""
@@ -30,8 +38,7 @@ class QuestionVectors:
     def __init__(self, most: int = QUESTIONS_KEPT) -> None:
         self._most = most
         self._kept: OrderedDict[str, QuestionVector] = OrderedDict()
-        self._asked: dict[str, tuple[asyncio.Task[QuestionVector], list[None]]] = {}
-        """Being embedded now, and an entry for each who waits for it."""
+        self._asked: dict[str, _Asked] = {}
 
     async def of(self, question: str, embedder: Embedder) -> QuestionVector:
         """Legs that ask at once share one call, which ends with the last that waits. Raises the embedder's
@@ -40,17 +47,17 @@ class QuestionVectors:
             self._kept.move_to_end(question)
             return found
         if question not in self._asked:
-            self._asked[question] = (asyncio.create_task(_embedded(question, embedder)), [])
-        task, waiting = self._asked[question]
-        waiting.append(None)
+            self._asked[question] = _Asked(asyncio.create_task(_embedded(question, embedder)))
+        asked = self._asked[question]
+        asked.waiting += 1
         try:
-            made = await asyncio.shield(task)
+            made = await asyncio.shield(asked.task)
         finally:
-            waiting.pop()
-            if self._asked.get(question) == (task, waiting) and (task.done() or not waiting):
+            asked.waiting -= 1
+            if self._asked.get(question) is asked and (asked.task.done() or not asked.waiting):
                 del self._asked[question]
-            if not waiting and not task.done():
-                task.cancel()
+            if not asked.waiting and not asked.task.done():
+                asked.task.cancel()
         self._kept[question] = made
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)

@@ -9,9 +9,9 @@ import msgspec
 
 from graph.errors import StoreError
 from graph.jobs import Job
+from graph.timestamps import now
 from server.jobs import Report
 from server.library import Library
-from server.research.facts import now
 from server.research.plan import Plan, WhenThin
 
 RESEARCH = "research"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from graph.model import Evidence
-from server.answer.plain import visible
+from server.answer.plain import place_of, visible
 
 BRACKETED_NUMBERS = re.compile(r"[\[【]{1,2} {0,3}(\d{1,4}(?: {0,2}[-–,] {0,2}\d{1,4}){0,5}) {0,3}[\]】]{1,2}")
 ANGLES = re.compile(r"<{3,}|>{3,}")
@@ -25,23 +25,24 @@ class Fence:
 
     @classmethod
     def of(cls, question: str, evidence: Sequence[Evidence]) -> Self:
-        """The nonce is a word that no page can know, as it depends on all of them and the question."""
         texts = (f"{item.key}\x1e{item.title}\x1e{item.context or item.text}" for item in evidence)
-        content = "\x1f".join((question, *texts))
-        return cls(hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:12], len(evidence))
+        return cls.over((question, *texts), count=len(evidence))
+
+    @classmethod
+    def over(cls, texts: Iterable[str], *, count: int = 0) -> Self:
+        """The nonce is a word that none of these texts can know, as it depends on all of them."""
+        content = "\x1f".join(texts)
+        return cls(hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:12], count)
 
     def around(self, item: Evidence, text: str) -> str:
-        place = " › ".join((item.title, *(part for part in item.heading_path if part != item.title)))
+        place = place_of(item.title, item.heading_path)
         origin = " · ".join(part for part in (item.origin, item.url, item.modified[:10]) if part)
-        return "\n".join(
-            (
-                f"<<<{self.nonce} evidence {item.number}>>>",
-                f"[[{item.number}]] {self.inert(' '.join(place.split()))}",
-                f"({self.inert(origin)})",
-                self.inert(text).strip(),
-                f"<<<{self.nonce} end {item.number}>>>",
-            )
-        )
+        head = f"[[{item.number}]] {self.inert(' '.join(place.split()))}\n({self.inert(origin)})"
+        return self.block(f"{head}\n{self.inert(text).strip()}", item.number)
+
+    def block(self, text: str, number: int = 1, *, kind: str = "evidence") -> str:
+        """Between its marks; the text must be inert."""
+        return f"<<<{self.nonce} {kind} {number}>>>\n{text}\n<<<{self.nonce} end {number}>>>"
 
     def inert(self, text: str) -> str:
         """Page text that can neither close a fence nor pass for the number of a piece of evidence."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 INVISIBLE = re.compile(
@@ -50,6 +50,11 @@ LONGEST = 400
 def visible(text: str) -> str:
     """The text that a reader would see: no controls, no hidden characters, no HTML comments."""
     return INVISIBLE.sub("", COMMENT.sub(" ", text) if "<!--" in text else text)
+
+
+def place_of(title: str, heading_path: Sequence[str]) -> str:
+    """Title › headings; the first heading of a page is often its title again."""
+    return " › ".join((title, *(part for part in heading_path if part != title)))
 
 
 def plain_line(text: str) -> str:

@@ -13,7 +13,7 @@ from config.settings import Settings
 from graph.errors import DependencyFaultError, StoreBusyError, TrivetError
 from graph.home import HomeLock
 from graph.jobs import JobState
-from ingestion.report import IngestReport
+from ingestion.report import IngestReport, Progress
 from ingestion.sources.detect import recognise
 from ingestion.sync import register
 from server.commands.local import opened_library
@@ -126,7 +126,7 @@ async def _follow_there(
 
 async def _waited(remote: RemoteKnowledge, job: JobView) -> IngestReport | None:
     with ingestion_progress(job.source) as show:
-        ended = await remote.finished(job, show)
+        ended = await remote.finished(job, lambda progress: show(msgspec.convert(progress, Progress)))
     if ended.state is JobState.DONE:
         return msgspec.convert(ended.result, IngestReport) if ended.result else None
     why = ended.error or f"the job was {ended.state.value}"

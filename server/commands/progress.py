@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -17,6 +18,7 @@ from server.commands.terminal import colours
 from server.research.plan import RunProgress
 
 SECONDS_BETWEEN_LINES = 1.0
+P = TypeVar("P")
 
 
 @contextmanager
@@ -27,12 +29,18 @@ def ingestion_progress(source: str) -> Iterator[Callable[[Progress], None]]:
         with _moving(console) as show:
             yield show
     else:
-        yield _Lines(source)
+        name = sentence(source)
+        yield _Lines[Progress](lambda progress: progress.stage, lambda progress: f"{name}: {_line(progress)}")
 
 
 def _counts(progress: Progress) -> str:
     rate = progress.chunks / progress.seconds if progress.seconds > 0 else 0.0
     return f"{progress.pages:,} pages, {progress.chunks:,} chunks, {rate:,.0f} chunks/s"
+
+
+def _line(progress: Progress) -> str:
+    title = f", at “{sentence(progress.title)}”" if progress.title else ""
+    return f"{progress.stage}: {_counts(progress)}{title}"
 
 
 @contextmanager
@@ -50,21 +58,21 @@ def _moving(console: Console) -> Iterator[Callable[[Progress], None]]:
         yield lambda progress: bar.update(task, description=progress.stage, counts=_counts(progress))
 
 
-class _Lines:
-    """Log lines, at most one a second, and one for each new stage."""
+class _Lines(Generic[P]):
+    """Log lines, at most one a second, and one wherever it comes to something new."""
 
-    def __init__(self, source: str) -> None:
-        self._source = sentence(source)
+    def __init__(self, place: Callable[[P], object], said: Callable[[P], str]) -> None:
+        self._place = place
+        self._said = said
         self._next = 0.0
-        self._stage = ""
+        self._at: object = None
 
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now < self._next and progress.stage == self._stage:
+    def __call__(self, progress: P) -> None:
+        now, at = time.monotonic(), self._place(progress)
+        if now < self._next and at == self._at:
             return
-        self._next, self._stage = now + SECONDS_BETWEEN_LINES, progress.stage
-        title = f", at “{sentence(progress.title)}”" if progress.title else ""
-        print(f"{self._source}: {progress.stage}: {_counts(progress)}{title}", file=sys.stderr, flush=True)
+        self._next, self._at = now + SECONDS_BETWEEN_LINES, at
+        print(self._said(progress), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -77,25 +85,10 @@ def research_progress() -> Iterator[Callable[[RunProgress], None]]:
             task = bar.add_task("looking at the queue", total=None)
             yield lambda progress: bar.update(task, description=_said(progress))
     else:
-        yield _ResearchLines()
+        yield _Lines[RunProgress](lambda progress: (progress.topic, progress.stage), _said)
 
 
 def _said(progress: RunProgress) -> str:
     counts = f": {progress.pages:,} pages, {progress.chunks:,} chunks" if progress.pages or progress.chunks else ""
     detail = f", {sentence(progress.detail)}" if progress.detail else ""
     return f"{progress.topic}: {progress.stage}{counts}{detail}"
-
-
-class _ResearchLines:
-    """Log lines, at most one a second, and one for each new stage of each topic."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-        self._at = ("", "")
-
-    def __call__(self, progress: RunProgress) -> None:
-        now = time.monotonic()
-        if now < self._next and (progress.topic, progress.stage) == self._at:
-            return
-        self._next, self._at = now + SECONDS_BETWEEN_LINES, (progress.topic, progress.stage)
-        print(_said(progress), file=sys.stderr, flush=True)

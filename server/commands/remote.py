@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -22,7 +23,6 @@ from graph.errors import (
     TrivetError,
 )
 from graph.jobs import ENDED
-from ingestion.report import Progress
 from server.http.library_views import JobView, Registered, SourceRequest, SourceView, SyncRequest
 from server.http.views import QueryRequest, QueryResponse, SearchRequest, SearchResponse
 
@@ -58,13 +58,13 @@ class RemoteKnowledge:
     async def forget(self, name: str) -> JobView:
         return msgspec.json.decode(await self.send("DELETE", f"/api/sources/{quote(name)}"), type=JobView)
 
-    async def finished(self, job: JobView, on_progress: Callable[[Progress], None]) -> JobView:
+    async def finished(self, job: JobView, on_progress: Callable[[Mapping[str, Any]], None]) -> JobView:
         """The job once it has ended. It goes on if the command that waits for it does not."""
         while job.state not in ENDED:
             await asyncio.sleep(JOB_SECONDS)
             job = msgspec.json.decode(await self.send("GET", f"/api/jobs/{job.id}"), type=JobView)
             if job.progress:
-                on_progress(msgspec.convert(job.progress, Progress))
+                on_progress(job.progress)
         return job
 
     async def post(self, path: str, request: Struct) -> bytes:

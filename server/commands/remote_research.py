@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from graph.errors import DependencyFaultError
-from graph.jobs import ENDED, JobState
+from graph.jobs import JobState
 from graph.research import FactState, TopicState
-from server.commands.remote import JOB_SECONDS, RemoteKnowledge
+from server.commands.remote import RemoteKnowledge
 from server.http.library_views import JobView
 from server.http.research_views import (
     BulkChange,
@@ -59,11 +59,12 @@ class RemoteDesk:
     async def run(self, request: RunRequest, show: Callable[[RunProgress], None]) -> RunReport:
         """The job goes on if the command that waits for it does not."""
         job = msgspec.json.decode(await self._remote.post("/api/research", request), type=JobView)
-        while job.state not in ENDED:
-            await asyncio.sleep(JOB_SECONDS)
-            job = msgspec.json.decode(await self._remote.send("GET", f"/api/jobs/{job.id}"), type=JobView)
-            if "stage" in job.progress:
-                show(msgspec.convert(job.progress, RunProgress))
+
+        def told(progress: Mapping[str, Any]) -> None:
+            if "stage" in progress:
+                show(msgspec.convert(progress, RunProgress))
+
+        job = await self._remote.finished(job, told)
         if job.state is JobState.DONE:
             return msgspec.convert(job.result, RunReport)
         why = job.error or f"the job was {job.state.value}"

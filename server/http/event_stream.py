@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from typing import TypeVar
 
 import msgspec
 from litestar.response import Stream
+
+from server.http.work import Fault, Ping
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {
@@ -15,6 +19,7 @@ HEADERS = {
 }
 PING = b": ping\n\n"
 DONE = b"data: [DONE]\n\n"
+T = TypeVar("T")
 
 
 def data_line(body: object) -> bytes:
@@ -24,6 +29,20 @@ def data_line(body: object) -> bytes:
 
 def named_event(name: str, body: object) -> bytes:
     return b"event: " + name.encode() + b"\n" + data_line(body)
+
+
+async def encoded(
+    items: AsyncGenerator[T | Ping | Fault, None], event_of: Callable[[T], bytes]
+) -> AsyncGenerator[bytes, None]:
+    """Items of a stream as events, with signs of life between them and a fault as its last one."""
+    async with aclosing(items):
+        async for item in items:
+            if isinstance(item, Ping):
+                yield PING
+            elif isinstance(item, Fault):
+                yield named_event("error", item.told())
+            else:
+                yield event_of(item)
 
 
 def event_stream(chunks: AsyncIterator[bytes]) -> Stream:

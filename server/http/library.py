@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated
 
 import msgspec
@@ -12,8 +10,7 @@ from litestar.params import FromPath, HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
 
 from graph.errors import NotFoundError
-from graph.jobs import ENDED, Job
-from server.http.event_stream import MEDIA_TYPE, PING, event_stream, named_event
+from server.http.event_stream import MEDIA_TYPE, encoded, event_stream, named_event
 from server.http.librarian import Librarian
 from server.http.library_views import (
     JobView,
@@ -27,7 +24,7 @@ from server.http.library_views import (
 )
 from server.http.query import PROBLEMS, problem_response
 from server.http.requests import ApiRequest
-from server.http.work import Fault, Ping, ServingDependency
+from server.http.work import ServingDependency
 
 UNKNOWN = {404: problem_response("There is no such source or job.")}
 IdempotencyKey = Annotated[
@@ -120,20 +117,7 @@ class LibraryController(Controller):
         """Server-sent events: `job` whenever something has changed; the last one is of a job that has ended."""
         await librarian_of(serving).job(job_id)
         items = await serving.begin(request, librarian_of(serving).watch(job_id))
-        return event_stream(_encoded(items))
-
-
-async def _encoded(items: AsyncGenerator[Job | Ping | Fault, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(items):
-        async for item in items:
-            if isinstance(item, Ping):
-                yield PING
-            elif isinstance(item, Fault):
-                yield named_event("error", item.told())
-            else:
-                yield named_event("job", view_job(item))
-                if item.state in ENDED:
-                    return
+        return event_stream(encoded(items, lambda job: named_event("job", view_job(job))))
 
 
 def librarian_of(serving: ServingDependency) -> Librarian:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
 from litestar import Controller, post
 from litestar.openapi.datastructures import ResponseSpec
@@ -12,7 +13,7 @@ from litestar.response import Stream
 
 from graph.errors import NotFoundError
 from server.http.answerer import Answerer
-from server.http.event_stream import MEDIA_TYPE, PING, event_stream, named_event
+from server.http.event_stream import MEDIA_TYPE, encoded, event_stream, named_event
 from server.http.given_answers import GivenAnswers, new_id
 from server.http.problems import PROBLEM_MEDIA_TYPE, Problem
 from server.http.requests import ApiRequest
@@ -85,7 +86,7 @@ class QueryController(Controller):
         question, answer_id = data.to_question(), new_id()
         items = await serving.begin(request, serving.answerer.stream(question))
         noted = noting(items, serving.given, answer_id, question)
-        return event_stream(_encoded(noted, explain=data.explain, answer_id=answer_id))
+        return event_stream(encoded(noted, partial(_event, explain=data.explain, answer_id=answer_id)))
 
 
 def check_persona(name: str, answerer: Answerer) -> None:
@@ -104,19 +105,7 @@ async def noting(
             yield item
 
 
-async def _encoded(
-    items: AsyncGenerator[AnswerEvent | Ping | Fault], *, explain: bool, answer_id: str
-) -> AsyncGenerator[bytes]:
-    async with aclosing(items):
-        async for item in items:
-            yield _encode(item, explain=explain, answer_id=answer_id)
-
-
-def _encode(item: AnswerEvent | Ping | Fault, *, explain: bool, answer_id: str) -> bytes:
-    if isinstance(item, Ping):
-        return PING
-    if isinstance(item, Fault):
-        return named_event("error", item.told())
+def _event(item: AnswerEvent, *, explain: bool, answer_id: str) -> bytes:
     if isinstance(item, FoundEvent):
         view = view_search(item.found, explain=explain)
         return named_event("legs", {"legs": view.legs}) + named_event("evidence", view)

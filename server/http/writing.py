@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated
 
 from litestar import Controller, Response, delete, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.response import Stream
+from msgspec import Struct
 
 from graph.errors import ConflictError, NotFoundError
 from graph.jobs import ENDED, Job
-from server.http.event_stream import MEDIA_TYPE, PING, event_stream, named_event
+from server.http.event_stream import MEDIA_TYPE, encoded, event_stream, named_event
 from server.http.librarian import Librarian
 from server.http.library import IdempotencyKey, librarian_of
 from server.http.library_views import JobView, view_job
 from server.http.query import PROBLEMS, UNKNOWN_PERSONA, problem_response
 from server.http.requests import ApiRequest
-from server.http.work import Fault, Ping, Serving, ServingDependency
+from server.http.work import Serving, ServingDependency
 from server.http.writing_views import (
     PieceFormat,
     ResumeRequest,
@@ -61,7 +61,7 @@ class WritingController(Controller):
         request = await desk.settled(data.to_model())
         job = await librarian_of(serving).write(request, key=key)
         if job.kind != WRITE or job.payload.get("piece"):
-            raise ConflictError("The Idempotency-Key was sent with another request; choose another one.")
+            raise key_used()
         await desk.begin(job.id, request, job=job.id)
         return view_job(job)
 
@@ -84,7 +84,7 @@ class WritingController(Controller):
         """
         desk, librarian = pieces_of(serving), librarian_of(serving)
         await desk.piece(piece_id)
-        return event_stream(_encoded(await serving.begin(request, watch(piece_id, desk, librarian))))
+        return event_stream(encoded(await serving.begin(request, watch(piece_id, desk, librarian)), _event))
 
     @get("/{piece_id:str}/piece", summary="A piece for readers", responses=RENDERED | PROBLEMS | UNKNOWN_PIECE)
     async def read(self, piece_id: FromPath[str], serving: ServingDependency, form: Form = "md") -> Response[bytes]:
@@ -129,10 +129,14 @@ async def resumed(piece_id: str, serving: Serving, key: str) -> Job:
         raise ConflictError(f"The piece {piece_id!r} is done; there is nothing to go on with.")
     job = await librarian.write(filed.request, piece_id=piece_id, key=key)
     if job.payload.get("piece") != piece_id:
-        raise ConflictError("The Idempotency-Key was sent with another request; choose another one.")
+        raise key_used()
     if job.state not in ENDED:
         await desk.reopen(piece_id, job=job.id)
     return job
+
+
+def key_used() -> ConflictError:
+    return ConflictError("The Idempotency-Key was sent with another request; choose another one.")
 
 
 async def job_of(filed: FiledPiece, librarian: Librarian) -> Job | None:
@@ -169,21 +173,10 @@ async def watch(
         await asyncio.sleep(WATCH_SECONDS)
 
 
-async def _encoded(
-    items: AsyncGenerator[SectionView | JobView | WritingView | Ping | Fault, None],
-) -> AsyncGenerator[bytes, None]:
-    async with aclosing(items):
-        async for item in items:
-            if isinstance(item, Ping):
-                yield PING
-            elif isinstance(item, Fault):
-                yield named_event("error", item.told())
-            elif isinstance(item, SectionView):
-                yield named_event("section", item)
-            elif isinstance(item, JobView):
-                yield named_event("job", item)
-            else:
-                yield named_event("done", item)
+def _event(item: Struct) -> bytes:
+    """Of a section, a job, or the whole piece."""
+    name = "section" if isinstance(item, SectionView) else "job" if isinstance(item, JobView) else "done"
+    return named_event(name, item)
 
 
 def pieces_of(serving: ServingDependency) -> PieceDesk:

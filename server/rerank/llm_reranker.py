@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import re
 from collections.abc import Sequence
@@ -93,17 +92,13 @@ class LLMReranker:
 
     def _prompt(self, question: str, passages: Sequence[str]) -> tuple[list[ChatMessage], int]:
         """The messages, and how many of the passages are in them: the first ones that fit the model's window."""
-        content = "\x1f".join((question, *passages))
-        # No passage can know this word, as it depends on all of them.
-        nonce = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:12]
-        fence = Fence(nonce, 0)
-        system = RULES.format(nonce=nonce)
+        fence = Fence.over((question, *passages))
+        system = RULES.format(nonce=fence.nonce)
         task = f"The question: {fence.inert(question[:QUESTION_CHARS])}"
         room = self._chat.context_tokens - self._chat.count_tokens(f"{system}{task}{task}") - 32
         entries: list[str] = []
         for number, passage in enumerate(passages, 1):
-            text = fence.inert(passage[:PASSAGE_CHARS]).strip()
-            entry = f"<<<{nonce} passage {number}>>>\n{text}\n<<<{nonce} end {number}>>>"
+            entry = fence.block(fence.inert(passage[:PASSAGE_CHARS]).strip(), number, kind="passage")
             room -= self._chat.count_tokens(entry) + TOKENS_EACH + 1
             if room < 0 and entries:
                 break

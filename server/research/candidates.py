@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from graph.model import WebResult
-from graph.names import words
 from server.web.addresses import BLOCKED_DOMAIN, parse_url, refusal
-from server.web.passages import bm25_scores
+from server.web.passages import by_bm25
 
 RRF_K = 60
 TRACKING = re.compile(r"utm_[a-z]+|gclid|fbclid|msclkid|mc_cid|mc_eid|ref_src")
@@ -90,10 +89,8 @@ def merged(searches: Iterable[Sequence[Candidate]]) -> list[Candidate]:
 
 def prescored(candidates: Sequence[Candidate], keywords: Sequence[str]) -> list[Candidate]:
     """The best first, by BM25 of title, snippet and the URL's words; without those that have none of the keywords."""
-    texts = [words(f"{each.title} {each.snippet} {_words_of(each.url)}") for each in candidates]
-    scores = bm25_scores(texts, words(" ".join(keywords)))
-    order = sorted(range(len(candidates)), key=lambda at: (-scores[at], at))
-    return [candidates[at] for at in order if scores[at] > 0]
+    texts = [f"{each.title} {each.snippet} {_words_of(each.url)}" for each in candidates]
+    return [candidates[place] for place, score in by_bm25(texts, " ".join(keywords)) if score > 0]
 
 
 def waves(candidates: Sequence[Candidate], size: int) -> list[list[Candidate]]:

@@ -10,15 +10,15 @@ from functools import partial
 
 from graph.errors import DependencyBusyError, DependencyDownError, DependencyError
 from graph.research import ResearchPage, Topic
+from graph.timestamps import now
 from graph.web_page import WebPage
 from ingestion.language import detect_language
 from server.research.budget import Budget
 from server.research.candidates import Candidate, admit, by_host, merged, page_key, waves
 from server.research.copies import Copies, Signature, signature
-from server.research.facts import now
-from server.research.found import Found, LeftOut, Report, ResearchTools
+from server.research.found import Found, LeftOut, ResearchTools
 from server.research.gate import question_of
-from server.research.plan import RunProgress
+from server.research.plan import Report, RunProgress
 from server.research.queries import topic_queries
 from server.web.addresses import AddressError
 from server.web.page_check import PageError
@@ -91,7 +91,7 @@ class Collector:
 
     async def search(self, query: str) -> list[Candidate]:
         """Results that may be fetched and are not known yet, over as many pages as there are to be looked at."""
-        wanted, found = self._tools.settings.results_per_query, list[Candidate]()
+        wanted, found, seen = self._tools.settings.results_per_query, list[Candidate](), set[str]()
         looked = 0
         for number in range(1, MOST_RESULT_PAGES + 1):
             if looked >= wanted or self._budget.seconds <= 0:
@@ -104,7 +104,8 @@ class Collector:
                 self.note(f"{query[:60]!r} was not searched for: {error}")
                 break
             looked += len(new)  # others cost nothing, and must not crowd out what may be fetched
-            fresh = [candidate for candidate in new if candidate.key not in {one.key for one in found}]
+            fresh = [candidate for candidate in new if candidate.key not in seen]
+            seen.update(candidate.key for candidate in fresh)
             found += fresh
             if not count or (new and not fresh):  # the end, or an engine that knows no pages
                 break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from functools import partial
 
@@ -11,13 +10,16 @@ from graph.errors import DependencyError
 from graph.protocols import ChatModel
 from graph.research import KeptPassage, Topic
 from graph.web_page import WebPage
+from server.answer.fence import Fence
+from server.answer.prompt import fitting
 from server.answer.streams import closing
 from server.answer.thinking import ThinkFilter
 from server.research.budget import Budget
 from server.research.candidates import prescored
 from server.research.collect import Collector
-from server.research.found import Found, Report, ResearchTools
+from server.research.found import Found, ResearchTools
 from server.research.gate import best_for
+from server.research.plan import Report
 from server.research.questions import (
     GapQuestion,
     digest_of,
@@ -95,12 +97,12 @@ async def _ask(
 ) -> tuple[list[str], str]:
     """The model's questions, or why there are none."""
     digest = digest_of(await asyncio.to_thread(best_for, topic, passages, READ_PASSAGES))
-    nonce = hashlib.sha256("\x1f".join((topic.title, topic.focus, *digest)).encode("utf-8", "replace")).hexdigest()[:12]
-    fixed = sum(chat.count_tokens(message.content) for message in gap_prompt(topic, "", count, nonce))
+    fence = Fence.over((topic.title, topic.focus, *digest))
+    fixed = sum(chat.count_tokens(message.content) for message in gap_prompt(topic, "", count, fence))
     room = min(chat.context_tokens - fixed - ANSWER_TOKENS, budget.tokens - fixed - ANSWER_TOKENS, READ_TOKENS)
     if room < LEAST_TOKENS:
         return [], f"too few tokens are left for {chat.model}"
-    messages = gap_prompt(topic, _fitting(digest, chat, room), count, nonce)
+    messages = gap_prompt(topic, "\n".join(fitting(digest, chat.count_tokens, room)), count, fence)
     budget.take_tokens(sum(chat.count_tokens(message.content) for message in messages))
     parts: list[str] = []
     thoughts = ThinkFilter()
@@ -120,13 +122,3 @@ async def _ask(
         budget.take_tokens(chat.count_tokens("".join(parts)))
     asked = read_questions("".join(parts))
     return asked, "" if asked else f"what {chat.model} wrote holds no usable question"
-
-
-def _fitting(lines: Sequence[str], chat: ChatModel, room: int) -> str:
-    taken: list[str] = []
-    for line in lines:
-        room -= chat.count_tokens(f"{line}\n")
-        if room < 0:
-            break
-        taken.append(line)
-    return "\n".join(taken)

@@ -13,10 +13,10 @@ from graph.research import Fact, FactState, ResearchPage, ResearchStore, Topic, 
 from graph.research_rules import no_fact, no_topic
 from server.research.changes import NOBODY, Changed, FactChange, make
 from server.research.facts import all_facts
-from server.research.plan import Plan
+from server.research.plan import Plan, Report
 from server.research.report import RunReport
 from server.research.review import Finished, Review
-from server.research.run import Report, Stages, run
+from server.research.run import Stages, run
 from server.research.shelf import Shelf
 
 NO_WEB = (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from graph.model import Evidence
 from graph.research import ResearchPage
+from server.answer.claim_check import NamesOf as NamesOf
 from server.answer.claim_grounds import Grounds, grounds_of
 from server.answer.claim_sentences import CitedSentence
 from server.answer.claim_words import language_of
@@ -17,8 +18,6 @@ from server.model import Verdict
 from server.research.facts import page_text
 from server.research.quotes import Reading, find_quote, read
 
-NamesOf = Callable[[Sequence[str], str], list[tuple[str, ...]]]
-"""Names in each of some texts of a language; `Recognizer.names`."""
 ADDRESS = re.compile(r"(?:https?://|www\.)[^\s<>\"')\]]+", re.IGNORECASE)
 WEAK = 0.5
 """The most that a doubtful statement gets; also one in another language than its page, as words tell nothing there."""

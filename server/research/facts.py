@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from graph.names import fold, words
 from graph.research import Fact, FactState, ResearchPage, ResearchStore, Topic
 from graph.storable import storable
+from graph.timestamps import now
 from server.answer.claim_words import negations
 from server.answer.number_words import ORDINALS, SMALL, TENS
 from server.answer.plain import plain_line, visible
@@ -53,10 +53,6 @@ def proposed(topic: Topic, page: ResearchPage, text: str, quote: str, *, support
         support=support,
         created=now(),
     )
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def all_facts(store: ResearchStore, *, topic: str, state: FactState | None = None) -> Sequence[Fact]:

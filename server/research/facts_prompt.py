@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from graph.model import ChatMessage
 from graph.research import ResearchPage, Topic
 from server.answer.fence import Fence
+from server.answer.prompt import fitting
 from server.research.facts import MOST_PASSAGES
 
 ANSWER_TOKENS = 1_000
@@ -58,7 +58,7 @@ def facts_prompt(
 
     def user(text: str) -> str:
         head = " ".join(fence.inert(page.title[:LONGEST_TITLE]).split())
-        entry = f"<<<{fence.nonce} evidence 1>>>\n{head}\n\n{text}\n<<<{fence.nonce} end 1>>>"
+        entry = fence.block(f"{head}\n\n{text}")
         # Before and after the page: small models forget what they read first.
         return f"{task}\n{entry}\n{task}\nThe facts of this page, as JSON:"
 
@@ -75,9 +75,7 @@ def facts_prompt(
 
 
 def _fence(topic: Topic, page: ResearchPage) -> Fence:
-    """No page can know the word, as it depends on all of it."""
-    content = "\x1f".join((topic.slug, topic.title, topic.focus, page.url, page.title, *page.passages))
-    return Fence(hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:12], 0)
+    return Fence.over((topic.slug, topic.title, topic.focus, page.url, page.title, *page.passages))
 
 
 def _task(topic: Topic, fence: Fence) -> str:
@@ -89,13 +87,7 @@ def _task(topic: Topic, fence: Fence) -> str:
 
 def _fit(texts: Sequence[str], count_tokens: Callable[[str], int], room: int) -> list[str]:
     """As many passages from the front as there is room for; where not even one fits, the beginning of that."""
-    taken: list[str] = []
-    for text in texts:
-        tokens = count_tokens(f"{text}\n")
-        if tokens > room:
-            break
-        taken.append(text)
-        room -= tokens
+    taken = fitting(texts, count_tokens, room)
     if taken or not texts:
         return taken
     text = texts[0]

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from config.domains import Domains
 from config.settings import ResearchSettings
 from graph.protocols import ChatModel, PoliteFetcher, Reranker, WebSearch
-from server.research.plan import RunProgress
+from server.research.fact_check import NamesOf, no_names
 from server.research.shelf import Shelf
 
 MOST_URLS = 20
 """Named for one reason."""
 MOST_REASONS = 50
-NamesOf = Callable[[Sequence[str], str], Sequence[Sequence[str]]]
-Report = Callable[[RunProgress], None]
-
-
-def no_names(texts: Sequence[str], _language: str) -> Sequence[Sequence[str]]:
-    return [() for _ in texts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +29,7 @@ class ResearchTools:
     reranker: Reranker | None = None
     chat: ChatModel | None = None
     names_of: NamesOf = no_names
-    """Blocking, as `Recognizer.names`."""
+    """Blocking."""
     allow_private: bool = False
 
 

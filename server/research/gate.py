@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from config.settings import ResearchSettings
 from graph.errors import DependencyError
-from graph.names import words
 from graph.protocols import Reranker
 from graph.research import KeptPassage, ResearchStore, Topic, TopicState
-from server.web.passages import bm25_scores
+from server.web.passages import by_bm25
 from server.web.registrable import registrable
 
 RERANK_SECONDS = 30.0
@@ -77,10 +76,8 @@ def question_of(topic: Topic) -> str:
 
 def best_for(topic: Topic, passages: Sequence[KeptPassage], limit: int) -> list[KeptPassage]:
     """By BM25 over title and text, the best first."""
-    texts = [words(f"{passage.title} {passage.text}") for passage in passages]
-    scores = bm25_scores(texts, words(question_of(topic)))
-    order = sorted(range(len(passages)), key=lambda at: (-scores[at], at))
-    return [passages[at] for at in order[:limit]]
+    texts = [f"{passage.title} {passage.text}" for passage in passages]
+    return [passages[place] for place, _ in by_bm25(texts, question_of(topic))[:limit]]
 
 
 async def _mean_score(

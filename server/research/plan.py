@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -43,3 +44,6 @@ class RunProgress:
     """What it is at: a search, a URL."""
     pages: int = 0
     chunks: int = 0
+
+
+Report = Callable[[RunProgress], None]

@@ -72,17 +72,16 @@ class GapQuestion:
 # --- by a model ---------------------------------------------------------------------------------------------------
 
 
-def gap_prompt(topic: Topic, digest: str, count: int, nonce: str) -> tuple[ChatMessage, ...]:
+def gap_prompt(topic: Topic, digest: str, count: int, fence: Fence) -> tuple[ChatMessage, ...]:
     """`digest`: what was read, in short."""
-    fence = Fence(nonce, 0)
     lines = [f"TOPIC: {' '.join(fence.inert(topic.title).split())}"]
     if topic.focus.strip():
         lines.append(f"WHAT MATTERS: {' '.join(fence.inert(topic.focus).split())}")
     lines.append(f"ASPECTS OF SUCH A PIECE: {', '.join(FOCUS_LISTS[topic.kind])}")
-    read = f"<<<{nonce} evidence 1>>>\n{fence.inert(digest).strip()}\n<<<{nonce} end 1>>>"
+    read = fence.block(fence.inert(digest).strip())
     task = f"The {count} questions about what is missing, as JSON:"
     return (
-        ChatMessage(role="system", content=RULES.format(nonce=nonce, count=count)),
+        ChatMessage(role="system", content=RULES.format(nonce=fence.nonce, count=count)),
         ChatMessage(role="user", content="\n".join([*lines, "READ SO FAR:", read, *lines, task])),
     )
 

@@ -12,8 +12,9 @@ from typing import Literal
 from graph.errors import ConflictError, InputError, NotFoundError, TrivetError
 from graph.research import Fact, FactState, ResearchPage, Topic, TopicState
 from graph.research_rules import no_fact, no_topic
+from graph.timestamps import now
 from server.research.fact_check import FactCheck, NamesOf, no_names
-from server.research.facts import all_facts, now
+from server.research.facts import all_facts
 from server.research.review_steps import changed, expiry_of, name_of, restored, text_of
 from server.research.shelf import Shelf
 

@@ -18,7 +18,7 @@ from graph.errors import DependencyError, InputError, TrivetError
 from graph.research import ResearchStore, Topic, TopicState
 from graph.research_rules import no_topic
 from server.research.facts import all_facts
-from server.research.plan import Plan, RunProgress, WhenThin
+from server.research.plan import Plan, Report, RunProgress, WhenThin
 from server.research.report import RunReport, TopicReport
 
 JUDGED = frozenset({TopicState.OK, TopicState.THIN, TopicState.INSUFFICIENT})
@@ -27,7 +27,6 @@ UNDER_WAY = frozenset({TopicState.QUEUED, TopicState.RESEARCHING, TopicState.EXT
 ENDED = frozenset(TopicState) - UNDER_WAY
 DEEP_NOTE = "deep research, round"
 """How a topic's history begins the line of such a round; a round that was cut short is known by it."""
-Report = Callable[[RunProgress], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

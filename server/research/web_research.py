@@ -6,8 +6,9 @@ from graph.research import Topic
 from server.research.budget import Budget
 from server.research.collect import research
 from server.research.deep import deepen
-from server.research.found import Found, Report, ResearchTools
+from server.research.found import Found, ResearchTools
 from server.research.gate import Verdict, gate
+from server.research.plan import Report
 from server.research.run import Gathered
 
 NOTHING_FOUND = "the search found nothing"
@@ -53,10 +54,4 @@ class WebResearch:
         """Where nothing was found, the verdict says which engines did not answer."""
         if not found.results:
             self._notes[topic.slug] = tuple(note for note in found.notes if not note.startswith("asked: "))
-        notes = [*found.notes]
-        notes += [
-            f"{count - len(found.left_out[reason])} more were left out: {reason}"
-            for reason, count in found.counts.items()
-            if count > len(found.left_out.get(reason, ()))
-        ]
-        return Gathered(left_out=found.left_out, notes=notes)
+        return Gathered(left_out=found.left_out, counts=found.counts, notes=found.notes)

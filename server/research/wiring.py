@@ -12,9 +12,9 @@ from server.backends import Backends
 from server.research.desk import Desk
 from server.research.extract import Extraction, FactTools, PageFacts, extract
 from server.research.found import ResearchTools
-from server.research.plan import RunProgress
+from server.research.plan import Report, RunProgress
 from server.research.review import Review
-from server.research.run import Gathered, Report
+from server.research.run import Gathered
 from server.research.web_research import WebResearch
 
 RERANK_SECONDS = 5.0

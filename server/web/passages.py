@@ -34,9 +34,13 @@ def split_passages(text: str, max_words: int = MAX_WORDS) -> list[str]:
 
 def best_passages(passages: Sequence[str], question: str, limit: int) -> list[str]:
     """The `limit` best by BM25 over the question's words, best first; ties, and no match at all, in page order."""
-    scores = bm25_scores([words(passage) for passage in passages], words(question))
-    order = sorted(range(len(passages)), key=lambda i: (-scores[i], i))
-    return [passages[i] for i in order[:limit]]
+    return [passages[place] for place, _ in by_bm25(passages, question)[:limit]]
+
+
+def by_bm25(texts: Sequence[str], question: str) -> list[tuple[int, float]]:
+    """(place, score) of each text, best first; ties, and no match at all, in the order they come in."""
+    scores = bm25_scores([words(text) for text in texts], words(question))
+    return sorted(enumerate(scores), key=lambda pair: (-pair[1], pair[0]))
 
 
 def bm25_scores(documents: Sequence[Sequence[str]], query: Sequence[str]) -> list[float]:

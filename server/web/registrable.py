@@ -6,8 +6,9 @@ owner too many (an unusual national suffix) makes a topic look thinner than it i
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
+
+from config.domains import is_address
 
 SECOND_LEVELS = frozenset("ac co com edu gob gouv gov govt go gv id info mil ne net nom or org sch".split())
 """What national domains are divided into."""
@@ -29,18 +30,10 @@ def registrable(url: str) -> str:
         host = (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
-    if not host or _is_address(host):
+    if not host or is_address(host):
         return host
     labels = host.split(".")
     count = 2
     if ".".join(labels[-2:]) in SHARED or (len(labels[-1]) == 2 and len(labels) > 2 and labels[-2] in SECOND_LEVELS):
         count = 3
     return ".".join(labels[-count:])
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

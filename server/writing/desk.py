@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from graph.errors import NotFoundError
-from graph.pieces import PieceStore
+from graph.pieces import KeptPiece, PieceStore
 from server.backends import Backends
 from server.writing.model import (
     Piece,
@@ -68,32 +68,15 @@ class PieceDesk:
 
     async def piece(self, piece_id: str) -> FiledPiece:
         """Raises `NotFoundError`, and `InputError` where it was kept by another version."""
-        kept = await asyncio.to_thread(self.pieces.piece, piece_id)
-        if kept is None:
-            raise NotFoundError(f"There is no piece {piece_id[:100]!r}; the oldest are forgotten.")
-        request = request_from_json(msgspec.json.decode(kept.request))
-        if kept.piece:
-            piece = msgspec.json.decode(kept.piece, type=Piece)
-        else:
-            piece = piece_so_far(request, [section_from_json(msgspec.json.decode(one)) for one in kept.sections])
-        return FiledPiece(
-            id=kept.id,
-            request=request,
-            piece=piece,
-            ended=bool(kept.piece),
-            job=kept.job,
-            created=kept.created,
-            changed=kept.changed,
-        )
+        return filed(await self._kept(piece_id))
 
     async def carry_on(self, piece_id: str, report: Callable[[Progress], None]) -> Piece:
         """Write what is missing of it. One that is done is left alone."""
-        filed = await self.piece(piece_id)
-        if filed.ended and filed.piece.state == "done":
-            return filed.piece
-        kept = await asyncio.to_thread(self.pieces.piece, piece_id)
-        done = [section_from_json(msgspec.json.decode(one)) for one in kept.sections] if kept else []
-        async with aclosing(write(filed.request, self._backends, done=done)) as events:
+        kept = await self._kept(piece_id)
+        before = filed(kept)
+        if before.ended and before.piece.state == "done":
+            return before.piece
+        async with aclosing(write(before.request, self._backends, done=sections_of(kept))) as events:
             async for event in events:
                 if isinstance(event, Progress):
                     report(event)
@@ -105,9 +88,33 @@ class PieceDesk:
                     return event.piece
         raise AssertionError("a piece ends with PieceDone")
 
+    async def _kept(self, piece_id: str) -> KeptPiece:
+        kept = await asyncio.to_thread(self.pieces.piece, piece_id)
+        if kept is None:
+            raise NotFoundError(f"There is no piece {piece_id[:100]!r}; the oldest are forgotten.")
+        return kept
+
     async def _keep(self, piece_id: str, section: SectionResult) -> None:
         text = msgspec.json.encode(section).decode()
         await asyncio.to_thread(self.pieces.put_section, piece_id, section.number, text)
+
+
+def filed(kept: KeptPiece) -> FiledPiece:
+    """Raises `InputError` where it was kept by another version."""
+    request = request_from_json(msgspec.json.decode(kept.request))
+    return FiledPiece(
+        id=kept.id,
+        request=request,
+        piece=msgspec.json.decode(kept.piece, type=Piece) if kept.piece else piece_so_far(request, sections_of(kept)),
+        ended=bool(kept.piece),
+        job=kept.job,
+        created=kept.created,
+        changed=kept.changed,
+    )
+
+
+def sections_of(kept: KeptPiece) -> list[SectionResult]:
+    return [section_from_json(msgspec.json.decode(one)) for one in kept.sections]
 
 
 def piece_so_far(request: WritingRequest, sections: Sequence[SectionResult]) -> Piece:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from server.answer.plain import BULLET, FENCE
-from server.writing.markdown import ADDRESS, mark_of, marked
+from server.answer.plain import BULLET, FENCE, place_of
+from server.writing.markdown import ADDRESS, mark_of, marked, shown
 from server.writing.model import Piece, Reference, SectionResult
 
 MARKED = "\ufdd0{}\ufdd1"
@@ -111,7 +111,7 @@ def _references(piece: Piece) -> str:
 
 
 def _reference(one: Reference) -> str:
-    name = escape(" › ".join((one.title, *(part for part in one.heading_path if part != one.title))))
+    name = escape(place_of(one.title, one.heading_path))
     if ADDRESS.fullmatch(one.url):
         name = f'<a href="{escape(one.url)}" rel="noreferrer">{name}</a>'
     elif one.url:
@@ -122,7 +122,7 @@ def _reference(one: Reference) -> str:
 def _about(piece: Piece) -> str:
     rows = "\n".join(
         f"<tr><td>{escape(one.heading)}</td><td>{len(one.evidence)}</td><td>{one.tokens.context}</td>"
-        f"<td>{'–' if one.confidence is None else f'{one.confidence:.2f}'}</td><td>{one.rewrites}</td>"
+        f"<td>{shown(one.confidence)}</td><td>{one.rewrites}</td>"
         f"<td>{escape('; '.join(one.queries))}</td></tr>"
         for one in piece.sections
     )

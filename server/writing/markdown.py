@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from server.answer.plain import place_of
 from server.model import Claim
 from server.writing.model import Piece, Reference, SectionResult
 
@@ -69,7 +70,7 @@ def _behind_markers(text: str, end: int) -> int:
 
 
 def _reference(one: Reference) -> str:
-    name = escaped(" › ".join((one.title, *(part for part in one.heading_path if part != one.title))))
+    name = escaped(place_of(one.title, one.heading_path))
     if ADDRESS.fullmatch(one.url):
         return f"{name} <{one.url}>"
     return f"{name} ({escaped(one.url)})" if one.url else name
@@ -78,7 +79,7 @@ def _reference(one: Reference) -> str:
 def _about(piece: Piece) -> str:
     head = "## Sections\n\n| section | sources | evidence tokens | confidence | rewrites | searched for |\n"
     rows = [
-        f"| {escaped(one.heading)} | {len(one.evidence)} | {one.tokens.context} | {_shown(one.confidence)} "
+        f"| {escaped(one.heading)} | {len(one.evidence)} | {one.tokens.context} | {shown(one.confidence)} "
         f"| {one.rewrites} | {'; '.join(map(escaped, one.queries))} |"
         for one in piece.sections
     ]
@@ -87,5 +88,5 @@ def _about(piece: Piece) -> str:
     return f"{head}|---|---|---|---|---|---|\n" + "\n".join(rows) + (spared if report.broad else "") + "\n"
 
 
-def _shown(confidence: float | None) -> str:
+def shown(confidence: float | None) -> str:
     return "–" if confidence is None else f"{confidence:.2f}"

@@ -14,7 +14,20 @@ from graph.errors import SettingsError
 from graph.model import ChatMessage, Evidence
 from server.answer.fence import Fence
 from server.answer.plain import visible
-from server.answer.prompt import BACKGROUND, CAUTION, FACTS, MESSAGE_TOKENS, SAMPLES, WORDS_PER_TOKEN
+from server.answer.prompt import (
+    BACKGROUND,
+    CAUTION,
+    FACTS,
+    LISTED,
+    MESSAGE_TOKENS,
+    WORDS_PER_TOKEN,
+    by_origin,
+    fitting,
+    lines,
+    listed,
+    sections,
+    voice,
+)
 from server.model import Zone
 from server.writing.model import PlannedSection, SectionTokens
 
@@ -130,23 +143,13 @@ def _fitted(task: SectionTask, fence: Fence, window: Window) -> SectionTask:
     bare = replace(task, summary="", samples=(), failed=())
     share = evidence_room(bare, window) // SHARE
     count = window.count_tokens
-    failed = _few_enough([fence.inert(" ".join(one.split())) for one in task.failed], count, share)
-    samples = _few_enough(task.samples, count, share)
+    failed = fitting([fence.inert(" ".join(one.split())) for one in task.failed], count, share, mark=LISTED)
+    samples = fitting(task.samples, count, share, mark=LISTED)
     # The sections last written are at the end, and matter most.
-    lines = _few_enough(task.summary.splitlines()[::-1], count, max(share, 0))[::-1]
-    full = replace(bare, summary=fence.inert("\n".join(lines)), samples=tuple(samples), failed=tuple(failed))
+    told = fitting(task.summary.splitlines()[::-1], count, max(share, 0), mark=LISTED)[::-1]
+    full = replace(bare, summary=fence.inert("\n".join(told)), samples=tuple(samples), failed=tuple(failed))
     left = window.tokens - window.answer(task.persona) - _cost(_messages(full, fence, (), 0), window)
     return full if left >= LEAST_EVIDENCE else bare
-
-
-def _few_enough(lines: Sequence[str], count_tokens: Callable[[str], int], room: int) -> list[str]:
-    kept: list[str] = []
-    for line in lines:
-        room -= count_tokens(f"- {line}\n")
-        if room < 0:
-            break
-        kept.append(line)
-    return kept
 
 
 def _fit(evidence: Sequence[Evidence], fence: Fence, window: Window, room: int) -> list[Evidence]:
@@ -177,16 +180,14 @@ def _messages(
     task: SectionTask, fence: Fence, entries: Sequence[tuple[Evidence, str]], answer: int
 ) -> tuple[ChatMessage, ...]:
     persona = task.persona
-    parts = (
-        (BACKGROUND, "\n".join(entry for item, entry in entries if item.origin == "evergreen")),
-        (FACTS, "\n".join(entry for item, entry in entries if item.origin != "evergreen")),
+    text = sections(
+        *by_origin(entries),
         ("WRITTEN SO FAR", f"{WRITTEN}\n{task.summary}" if task.summary else ""),
-        ("AUTHOR VOICE", _listed(f"{persona.voice}\n{SAMPLES}", task.samples) if task.samples else persona.voice),
-        ("DIRECTION", "\n".join(part for part in (persona.instructions.strip(), _place(task)) if part)),
+        ("AUTHOR VOICE", voice(persona, task.samples)),
+        ("DIRECTION", lines(persona.instructions, _place(task))),
         ("STRUCTURE", _structure(answer)),
         ("TASK", _task(task)),
     )
-    text = "\n\n".join(f"{heading}\n{body.strip()}" for heading, body in parts if body.strip())
     return (
         ChatMessage(role="system", content=RULES.format(nonce=fence.nonce)),
         ChatMessage(role="user", content=text),
@@ -195,10 +196,6 @@ def _messages(
 
 def _cost(messages: Sequence[ChatMessage], window: Window) -> int:
     return sum(window.count_tokens(message.content) + MESSAGE_TOKENS for message in messages)
-
-
-def _listed(head: str, lines: Sequence[str]) -> str:
-    return "\n".join((head, *(f"- {' '.join(line.split())}" for line in lines)))
 
 
 def _place(task: SectionTask) -> str:
@@ -217,12 +214,11 @@ def _structure(answer: int) -> str:
 
 
 def _task(task: SectionTask) -> str:
-    parts = (
+    return lines(
         task.persona.language_rule,
         CAUTION if task.zone == "caution" else "",
         REFUSAL.format(refusal=task.persona.refusal_in(task.language)),
-        _listed(FAILED, task.failed) if task.failed else "",
+        listed(FAILED, task.failed) if task.failed else "",
         f"Write the section “{visible(task.section.heading)}” ({visible(task.section.focus)}) of a piece about the "
         f"following, citing as [[n]]:\n{task.topic}",
     )
-    return "\n".join(part.strip() for part in parts if part.strip())

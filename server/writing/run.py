@@ -96,16 +96,11 @@ class Run:
         found = [gathered for task in tasks if (gathered := task.result()) is not None]
         for gathered in found:
             self.legs |= gathered.legs
-        first = [
-            *(one.evidence for one in found if one.section.number == 1),
-            *(s.evidence for s in self._saved_first()),
-        ]
+        # Of the first section, also where it was written before: its scores are what the topic alone had.
+        first = next((one for one in found if one.section.number == 1), self.results.get(1))
+        topic_best = best_of(first.evidence) if first else None
         least = self.writer.backends.settings.answer.abstain_below
-        return [fitting(one, best_of(first[0]) if first else None, least) for one in found]
-
-    def _saved_first(self) -> list[SectionResult]:
-        """The first section, where it was written before: its scores are what the topic alone had."""
-        return [self.results[1]] if 1 in self.results else []
+        return [fitting(one, topic_best, least) for one in found]
 
     def _share_out(self, found: Sequence[Gathered]) -> dict[int, list[int]]:
         """Section number → places among what was found for it."""

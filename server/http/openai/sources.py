@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from graph.model import Evidence
+from server.answer.plain import place_of
 from server.http.links import link_or_name
 from server.model import Citation
 
@@ -116,8 +117,7 @@ def _with_directive(url: str, number: int) -> str:
 
 
 def heading(entry: Evidence) -> str:
-    """Title › headings; the first heading of a page is often its title again."""
-    return " › ".join((entry.title, *(part for part in entry.heading_path if part != entry.title)))
+    return place_of(entry.title, entry.heading_path)
 
 
 def snippet(entry: Evidence) -> str:
