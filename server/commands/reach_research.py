@@ -15,7 +15,7 @@ from server.commands.filling import serving_url
 from server.commands.local import opened_library
 from server.commands.remote import open_remote
 from server.commands.remote_research import RemoteDesk
-from server.http.knowledge import fact_page, outcome_of
+from server.http.knowledge import fact_page
 from server.http.research_views import (
     BulkChange,
     FactPage,
@@ -29,6 +29,7 @@ from server.http.research_views import (
     TopicView,
     view_fact,
     view_finished,
+    view_outcome,
     view_topic,
     view_topic_file,
 )
@@ -131,4 +132,5 @@ class LocalDesk(LocalCabinet):
         return await self._desk.run(request.to_plan(), show)
 
     async def change(self, changes: Sequence[BulkChange], by: str) -> Sequence[Outcome]:
-        return [await outcome_of(self._desk, change.to_model(by)) for change in changes]
+        done = await self._desk.change_all([change.to_model(by) for change in changes])
+        return [view_outcome(outcome) for outcome in done]

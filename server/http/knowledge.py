@@ -7,7 +7,7 @@ from typing import Annotated
 from litestar import Controller, Response, delete, get, patch, post
 from litestar.params import FromPath, HeaderParameter, JSONBody, QueryParameter
 
-from graph.errors import ConflictError, TrivetError
+from graph.errors import ConflictError
 from graph.research import Fact, FactState
 from server.http.problems import RequestError
 from server.http.query import PROBLEMS, problem_response
@@ -20,13 +20,12 @@ from server.http.research_views import (
     FactPage,
     FactView,
     KeepRequest,
-    Outcome,
-    Refusal,
     view_fact,
+    view_outcome,
 )
 from server.http.work import ServingDependency
 from server.research.changes import Action, FactChange
-from server.research.desk import Desk, FilingCabinet
+from server.research.desk import FilingCabinet
 
 MOST = 1_000
 UNKNOWN_FACT = {404: problem_response("There is no such fact.")}
@@ -61,10 +60,8 @@ class KnowledgeController(Controller):
     @post("/bulk", status_code=200, summary="Change many facts", responses=PROBLEMS)
     async def bulk(self, data: JSONBody[BulkRequest], serving: ServingDependency) -> BulkResponse:
         """Each is done or refused by itself, in order; the answer says which."""
-        desk = desk_of(serving)
-        return BulkResponse(
-            outcomes=tuple([await outcome_of(desk, change.to_model(data.by)) for change in data.changes])
-        )
+        done = await desk_of(serving).change_all([change.to_model(data.by) for change in data.changes])
+        return BulkResponse(outcomes=tuple(map(view_outcome, done)))
 
     @get("/{fact_id:str}", summary="A fact", responses=PROBLEMS | UNKNOWN_FACT)
     async def fact(self, fact_id: FromPath[str], serving: ServingDependency) -> Response[FactView]:
@@ -127,15 +124,6 @@ async def fact_page(
     found = await cabinet.facts(topic=topic, category=category, state=state, limit=limit + 1, after=cursor)
     page = found[:limit]
     return FactPage(facts=tuple(view_fact(fact) for fact in page), next=page[-1].id if len(found) > limit else None)
-
-
-async def outcome_of(desk: Desk, change: FactChange) -> Outcome:
-    """What became of one change of many."""
-    try:
-        done = await desk.change(change)
-    except TrivetError as error:
-        return Outcome(id=change.id, error=Refusal(kind=error.kind, message=str(error)))
-    return Outcome(id=change.id, fact=view_fact(done.fact) if done.fact else None, note=done.note)
 
 
 async def _changed(serving: ServingDependency, change: FactChange) -> Response[FactView]:

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from graph.research import Fact, FactState, ResearchPage, Topic, TopicChange, TopicState
+from server.research import changes
 from server.research.changes import MOST_CHANGES, Action, FactChange
 from server.research.desk import TopicFile
 from server.research.plan import Plan, WhenThin
@@ -295,3 +296,9 @@ def view_fact(fact: Fact) -> FactView:
         changed_by=fact.changed_by,
         undoable=bool(fact.undoes),
     )
+
+
+def view_outcome(outcome: changes.Outcome) -> Outcome:
+    refusal = Refusal(kind=outcome.error.kind, message=str(outcome.error)) if outcome.error else None
+    fact = view_fact(outcome.fact) if outcome.fact else None
+    return Outcome(id=outcome.id, fact=fact, note=outcome.note, error=refusal)

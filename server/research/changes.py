@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from graph.errors import InputError
+from graph.errors import InputError, TrivetError
 from graph.research import Fact
-from server.research.review import MOST_AT_ONCE, Review
+from server.research.review import Review
 
-MOST_CHANGES = MOST_AT_ONCE
+MOST_CHANGES = 1_000
+"""At once."""
 NOBODY = "somebody over HTTP"
 """Who does not say."""
 
@@ -46,6 +48,35 @@ class Changed:
 
     fact: Fact | None
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one of many: the fact as it is now (None: deleted), or why not."""
+
+    id: str
+    fact: Fact | None = None
+    note: str = ""
+    error: TrivetError | None = None
+
+
+async def make_all(changes: Sequence[FactChange], review: Review) -> tuple[Outcome, ...]:
+    """One after the other: one that is refused does not hold up the others. The same change twice is one.
+
+    Where a service or the disk fails, the rest is not tried.
+    """
+    wanted = list(dict.fromkeys(changes))
+    outcomes: list[Outcome] = []
+    for place, change in enumerate(wanted):
+        try:
+            done = await make(change, review)
+            outcomes.append(Outcome(id=change.id, fact=done.fact, note=done.note))
+        except InputError as error:
+            outcomes.append(Outcome(id=change.id, error=error))
+        except TrivetError as error:
+            outcomes += [Outcome(id=left.id, error=error) for left in wanted[place:]]
+            break
+    return tuple(outcomes)
 
 
 async def make(change: FactChange, review: Review) -> Changed:

@@ -11,7 +11,7 @@ from functools import partial
 from graph.errors import SettingsError
 from graph.research import Fact, FactState, ResearchPage, ResearchStore, Topic, TopicChange, TopicState
 from graph.research_rules import no_fact, no_topic
-from server.research.changes import NOBODY, Changed, FactChange, make
+from server.research.changes import NOBODY, Changed, FactChange, Outcome, make, make_all
 from server.research.facts import all_facts
 from server.research.plan import Plan, Report
 from server.research.report import RunReport
@@ -118,6 +118,10 @@ class Desk(FilingCabinet):
     async def change(self, change: FactChange) -> Changed:
         """Raises `NotFoundError`, and `ConflictError` where somebody else was quicker."""
         return await make(change, self._review)
+
+    async def change_all(self, changes: Sequence[FactChange]) -> Sequence[Outcome]:
+        """As `make_all`."""
+        return await make_all(changes, self._review)
 
     async def finish(self, slug: str, *, by: str, force: bool) -> Finished:
         """End a review: research passages go, what was approved stays. `force`: also while facts wait."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal
 
-from graph.errors import ConflictError, InputError, NotFoundError, TrivetError
+from graph.errors import ConflictError, InputError, NotFoundError
 from graph.research import Fact, FactState, ResearchPage, Topic, TopicState
 from graph.research_rules import no_fact, no_topic
 from graph.timestamps import now
@@ -18,28 +17,8 @@ from server.research.facts import all_facts
 from server.research.review_steps import changed, expiry_of, name_of, restored, text_of
 from server.research.shelf import Shelf
 
-MOST_AT_ONCE = 1_000
 REMEMBERED = 1_000
 """Facts deleted by this process, so that it can say who deleted one."""
-What = Literal["keep", "reject", "delete", "undo"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """One decision for many facts. Of `keep`: None leaves each as it is; `expires` "" is never."""
-
-    what: What
-    evergreen: bool | None = None
-    expires: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one of many: the fact as it is now (None: deleted), or why not."""
-
-    id: str
-    fact: Fact | None = None
-    error: TrivetError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,29 +131,6 @@ class Review:
             )
         return await self._put(restored(fact, by), fact)
 
-    async def decide(
-        self, ids: Sequence[str], decision: Decision, *, by: str, versions: Mapping[str, int] | None = None
-    ) -> tuple[Outcome, ...]:
-        """One decision for many facts, each by itself: one that cannot be changed does not hold up the others.
-
-        Where a service or the disk fails, the rest is not tried.
-        """
-        name_of(by)
-        wanted = list(dict.fromkeys(ids))
-        if len(wanted) > MOST_AT_ONCE:
-            raise InputError(f"{len(wanted)} facts are too many at once; decide about {MOST_AT_ONCE} at most.")
-        outcomes: list[Outcome] = []
-        for fact_id in wanted:
-            try:
-                fact = await self._decide(fact_id, decision, by, (versions or {}).get(fact_id))
-                outcomes.append(Outcome(id=fact_id, fact=fact))
-            except InputError as error:
-                outcomes.append(Outcome(id=fact_id, error=error))
-            except TrivetError as error:
-                outcomes += [Outcome(id=left, error=error) for left in wanted[len(outcomes) :]]
-                break
-        return tuple(outcomes)
-
     async def finish(self, slug: str, *, by: str, force: bool = False) -> Finished:
         """The review is over: the topic's research passages are wiped, its facts stay. Once more it does no harm.
 
@@ -201,19 +157,6 @@ class Review:
         return Finished(topic=topic, wiped=wiped, undecided=waiting)
 
     # --- one fact ---------------------------------------------------------------------------------------------------
-
-    async def _decide(self, fact_id: str, decision: Decision, by: str, version: int | None) -> Fact | None:
-        match decision.what:
-            case "keep":
-                chosen, until = decision.evergreen, decision.expires
-                return await self.keep(fact_id, by=by, version=version, evergreen=chosen, expires=until)
-            case "reject":
-                return await self.reject(fact_id, by=by, version=version)
-            case "undo":
-                return await self.undo(fact_id, by=by, version=version)
-            case "delete":
-                await self.delete(fact_id, by=by, version=version)
-                return None
 
     async def _fact(self, fact_id: str) -> Fact:
         fact = await asyncio.to_thread(self._store.fact, fact_id)

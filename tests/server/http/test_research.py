@@ -277,6 +277,7 @@ async def test_an_edit_says_what_the_page_does_not_bear_out(client: Client) -> N
         ("POST", "/api/facts/none/keep", {}, 404, "There is no fact 'none'"),
         ("POST", "/api/facts/none/keep", {"version": 0}, 400, "version"),
         ("POST", "/api/facts/bulk", {"changes": []}, 400, "changes"),
+        ("POST", "/api/facts/bulk", {"changes": [{"id": "x", "action": "keep"}] * 1001}, 400, "changes"),
         ("POST", "/api/facts/bulk", {"changes": [{"id": "x", "action": "eat"}]}, 400, "action"),
     ],
 )

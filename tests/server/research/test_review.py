@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,9 +19,10 @@ from graph.errors import ConflictError, DependencyDownError, InputError, NotFoun
 from graph.qdrant_edge_store import QdrantEdge
 from graph.research import EVERGREEN, Fact, FactState, TopicState
 from graph.sqlite_research import SqliteResearch
+from server.research.changes import Action, FactChange, Outcome, make_all
 from server.research.extract import FactTools, extract
 from server.research.facts import all_facts, proposed
-from server.research.review import Decision, Review
+from server.research.review import Review
 from server.research.shelf import Shelf, knowledge_collection, research_collection
 from tests.fake_research import FakeResearch
 from tests.fakes import FakeVectors, HashEmbedder
@@ -139,13 +141,22 @@ async def test_rejecting_takes_an_approved_fact_back(place: Place) -> None:
     assert await place.answering() == set()
 
 
+async def decided(
+    review: Review, ids: Sequence[str], action: Action, *, by: str = "Ada", versions: Mapping[str, int] | None = None
+) -> tuple[Outcome, ...]:
+    """One decision for many facts."""
+    known = versions or {}
+    return await make_all([FactChange(id=each, action=action, by=by, version=known.get(each)) for each in ids], review)
+
+
 @pytest.mark.parametrize("by", ["", "  ", "\u200b\n"])
 async def test_a_decision_has_a_name(place: Place, by: str) -> None:
     for call in (place.review.keep, place.review.reject, place.review.delete, place.review.undo):
         with pytest.raises(InputError, match="name"):
             await call(COST.id, by=by)
-    with pytest.raises(InputError, match="name"):
-        await place.review.decide([COST.id], Decision(what="keep"), by=by)
+    (outcome,) = await decided(place.review, [COST.id], Action.KEEP, by=by or " ")
+    assert isinstance(outcome.error, InputError)
+    assert "name" in str(outcome.error)
     assert place.fact().version == 1
     assert (await place.review.keep(COST.id, by=" Ada\n\u202eHolm " + "x" * 500)).changed_by.startswith("Ada Holm xxx")
     assert len(place.fact().changed_by) == 100
@@ -285,7 +296,7 @@ async def test_each_of_many_has_its_outcome(place: Place) -> None:
     facts = [fact.id for fact in all_facts(place.store, topic=TOPIC.slug)]
     await place.review.edit(COST.id, by="Ben", text="Hollin Bridge is 214 metres long.")
     wanted = ["nothing", *facts, facts[0]]
-    outcomes = await place.review.decide(wanted, Decision(what="keep"), by="Ada", versions={COST.id: 1})
+    outcomes = await decided(place.review, wanted, Action.KEEP, by="Ada", versions={COST.id: 1})
     assert [one.id for one in outcomes] == ["nothing", *facts]
     told = {one.id: one for one in outcomes}
     assert isinstance(told["nothing"].error, NotFoundError)
@@ -295,9 +306,9 @@ async def test_each_of_many_has_its_outcome(place: Place) -> None:
     assert {fact.id for fact in kept} == set(facts) - {COST.id}
     assert all(fact.state is FactState.APPROVED for fact in kept)
     assert await place.answering() == {fact.text for fact in kept}
-    await place.review.decide([fact.id for fact in kept], Decision(what="undo"), by="Ada")
+    await decided(place.review, [fact.id for fact in kept], Action.UNDO, by="Ada")
     assert await place.answering() == set()
-    gone = await place.review.decide(facts, Decision(what="delete"), by="Ada")
+    gone = await decided(place.review, facts, Action.DELETE, by="Ada")
     assert all(one.error is None and one.fact is None for one in gone)
     assert all_facts(place.store, topic=TOPIC.slug) == []
 
@@ -311,16 +322,14 @@ async def test_where_a_service_is_down_the_rest_is_not_tried(place: Place) -> No
     down = Down()
     review = Review(Shelf(place.store, place.vectors, down))
     facts = [fact.id for fact in all_facts(place.store, topic=TOPIC.slug)]
-    outcomes = await review.decide(facts, Decision(what="keep"), by="Ada")
+    outcomes = await decided(review, facts, Action.KEEP, by="Ada")
     assert [str(one.error) for one in outcomes] == ["no embedder"] * len(facts)
     assert len(down.embedded) == 1
     assert all(fact.state is FactState.PROPOSED for fact in all_facts(place.store, topic=TOPIC.slug))
 
 
-async def test_too_many_at_once(place: Place) -> None:
-    with pytest.raises(InputError, match="1001 facts are too many"):
-        await place.review.decide([str(number) for number in range(1001)], Decision(what="keep"), by="Ada")
-    assert await place.review.decide([], Decision(what="keep"), by="Ada") == ()
+async def test_nothing_to_decide_is_nothing_done(place: Place) -> None:
+    assert await decided(place.review, [], Action.KEEP) == ()
 
 
 # --- the end of a review ------------------------------------------------------------------------------------------
@@ -333,7 +342,7 @@ async def test_a_review_ends_when_all_is_decided(place: Place) -> None:
         await place.review.finish(TOPIC.slug, by="Ada")
     assert len(await place.answering(research)) == len(BRIDGE.passages)
     await place.review.keep(facts[0], by="Ada")
-    await place.review.decide(facts[1:], Decision(what="reject"), by="Ada")
+    await decided(place.review, facts[1:], Action.REJECT, by="Ada")
     ended = await place.review.finish(TOPIC.slug, by="Ada")
     assert (ended.topic.state, ended.wiped, ended.undecided) == (TopicState.DONE, len(BRIDGE.passages), 0)
     assert await place.answering(research) == set()
